@@ -1,0 +1,3 @@
+//! Data to learn and to test with.
+
+pub mod shapes;

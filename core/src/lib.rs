@@ -1,0 +1,37 @@
+//! Bit Diffusion (Chen, Zhang & Hinton, "Analog Bits", ICLR 2023): discrete data as real-valued bits.
+//!
+//! Discrete symbols are written as bits, the bits are treated as real numbers (*analog bits*), a continuous diffusion
+//! model learns them, and a threshold turns its samples back into symbols. This crate is the engine: it runs on burn
+//! tensors, on any device burn has, natively and in a browser.
+//!
+//! | module | noun |
+//! |---|---|
+//! | [`bits`] | the encodings: symbols ↔ analog bits |
+//! | [`schedule`] | time → noise level γ |
+//! | [`objective`] | what a network predicts, and its loss |
+//! | [`model`] | the [`model::Denoiser`] trait and the exact denoisers |
+//! | [`self_cond`] | what the network is told of its own last estimate |
+//! | [`sampler`] | the reverse chain, step by step |
+//! | [`train`] | the training loss |
+//! | [`rng`] | the one source of randomness |
+//! | [`data`] | pictures to learn and to test with |
+//!
+//! Deliberately absent: windows, files and file dialogs (bytes in, bytes out), and any second source of randomness.
+//!
+//! # Layout of tensors
+//! Symbols have shape `[b, c, …]` (pictures `[b, 3, h, w]`, text `[b, 1, tokens]`). Their analog bits have shape
+//! `[b, c·n, …]`: the `n` bits of channel `c` stand at `c·n … c·n + n − 1`, lowest bit first.
+
+mod bisect;
+pub mod bits;
+pub mod data;
+mod error;
+pub mod model;
+pub mod objective;
+pub mod rng;
+pub mod sampler;
+pub mod schedule;
+pub mod self_cond;
+pub mod train;
+
+pub use error::Error;

@@ -1,0 +1,78 @@
+//! Denoisers: whatever can guess the clean data from a noisy state.
+//!
+//! [`Denoiser`] is the one open trait of this crate, the contract between networks and samplers. Samplers know nothing of a
+//! network's inside; a denoiser is told the noise level γ and never sees a schedule.
+
+mod bernoulli;
+mod exact;
+
+use burn::tensor::Tensor;
+
+pub use bernoulli::Bernoulli;
+pub use exact::ExactDenoiser;
+
+use crate::{Error, objective::Objective};
+
+/// What a sample is asked to show.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Condition {
+    /// Nothing in particular.
+    #[default]
+    None,
+    /// A class for each example of the batch; `None` is the null label, "any class".
+    Classes(Vec<Option<usize>>),
+}
+
+impl Condition {
+    /// The same number of examples with nothing asked of them: the null label of classifier-free guidance.
+    #[must_use]
+    pub fn null(&self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Classes(classes) => Self::Classes(vec![None; classes.len()]),
+        }
+    }
+
+    /// `Ok` if there is one entry for each of `batch` examples.
+    pub fn validate(&self, batch: usize) -> Result<(), Error> {
+        match self {
+            Self::Classes(classes) if classes.len() != batch => {
+                Err(Error::shape("classes", &[classes.len()], format!("one class for each of {batch} examples")))
+            }
+            Self::None | Self::Classes(_) => Ok(()),
+        }
+    }
+}
+
+/// What a denoiser is given.
+#[derive(Debug, Clone)]
+pub struct Input<'a, const D: usize> {
+    /// The noisy state, `[b, c, …]`.
+    pub x_t: Tensor<D>,
+    /// Self-conditioning: the denoiser's own earlier estimate, or zeros; `[b, c, …]`.
+    pub x_pred: Tensor<D>,
+    /// The noise level of each example: 1 is clean, 0 is pure noise.
+    pub gamma: &'a [f64],
+    /// What the sample is asked to show.
+    pub condition: &'a Condition,
+}
+
+/// Guesses clean data from a noisy state: the paper's `f(x_t, x̃₀, t)`.
+pub trait Denoiser<const D: usize> {
+    /// The raw output, of the shape of `x_t`; [`Self::objective`] says what it stands for.
+    fn forward(&self, input: Input<'_, D>) -> Tensor<D>;
+
+    /// What the raw output stands for.
+    fn objective(&self) -> Objective {
+        Objective::default()
+    }
+
+    /// `Ok` if states of this shape and this condition can be denoised.
+    fn accepts(&self, shape: [usize; D], condition: &Condition) -> Result<(), Error>;
+
+    /// The estimate x̃₀ of the clean data, not yet clipped.
+    fn estimate(&self, input: Input<'_, D>) -> Tensor<D> {
+        let (x_t, gamma) = (input.x_t.clone(), input.gamma);
+        self.objective().estimate(self.forward(input), x_t, gamma)
+    }
+}

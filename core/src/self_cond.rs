@@ -1,0 +1,154 @@
+//! Self-conditioning: what the denoiser is told of its own earlier estimate, while sampling.
+//!
+//! Deliberately absent: the training side (one estimate, no gradient), which is in [`crate::train`].
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error,
+    error::check_number,
+    model::{Condition, Denoiser, Input},
+};
+
+/// The strategy: where the x̃₀ that the network sees comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub enum SelfCond {
+    /// None: the network always sees zeros.
+    Off,
+    /// The estimate of the step before (Algorithm 2).
+    #[default]
+    Previous,
+    /// A moving average of all earlier estimates (Algorithm 5).
+    Momentum {
+        /// The share of the old average that is kept, from 0 (the same as `Previous`) to below 1.
+        momentum: f64,
+    },
+    /// An estimate of this same step, made first without self-conditioning; the two are extrapolated (Algorithm 6).
+    SelfGuidance {
+        /// 1 uses the second estimate as it is; the paper likes 3 to 5. Costs a second evaluation.
+        weight: f64,
+    },
+}
+
+impl SelfCond {
+    /// Every strategy, with the paper's usual parameter.
+    pub const ALL: [Self; 4] = [
+        Self::Off,
+        Self::Previous,
+        Self::Momentum { momentum: 0.5 },
+        Self::SelfGuidance { weight: 3.0 },
+    ];
+
+    /// The strategy's name.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Previous => "previous estimate",
+            Self::Momentum { .. } => "momentum estimate",
+            Self::SelfGuidance { .. } => "self-guidance",
+        }
+    }
+
+    /// Checks the parameter.
+    pub fn validate(&self) -> Result<(), Error> {
+        match *self {
+            Self::Off | Self::Previous => Ok(()),
+            Self::Momentum { momentum } => {
+                check_number("momentum", momentum, |m| (0.0..1.0).contains(&m), "a number from 0 to below 1")
+            }
+            Self::SelfGuidance { weight } => check_number(
+                "self-guidance weight",
+                weight,
+                |w| (-100.0..=100.0).contains(&w),
+                "a number from -100 to 100",
+            ),
+        }
+    }
+}
+
+/// What a chain remembers of its earlier estimates.
+#[derive(Debug, Clone)]
+pub struct Memory<const D: usize> {
+    /// The last estimate x̃₀, clipped; zeros before the first.
+    pub x_pred: Tensor<D>,
+    /// The moving average of the estimates before the last; zeros at first. Only `Momentum` reads it.
+    pub x_accu: Tensor<D>,
+    /// How many times the network has been run.
+    pub n_evaluations: usize,
+}
+
+impl<const D: usize> Memory<D> {
+    /// The memory before the first estimate of states like `x_t`.
+    #[must_use]
+    pub fn new(x_t: &Tensor<D>) -> Self {
+        Self {
+            x_pred: x_t.zeros_like(),
+            x_accu: x_t.zeros_like(),
+            n_evaluations: 0,
+        }
+    }
+}
+
+/// Estimates x̃₀ from states at one noise level, by one strategy and with classifier-free guidance.
+pub(crate) struct Estimator<'a, const D: usize> {
+    pub denoiser: &'a dyn Denoiser<D>,
+    pub self_cond: SelfCond,
+    pub condition: &'a Condition,
+    /// Classifier-free guidance: 1 is none.
+    pub guidance: f64,
+}
+
+impl<const D: usize> Estimator<'_, D> {
+    /// The clipped estimate x̃₀ of `x_t`, which `memory` then holds too.
+    pub fn estimate(&self, x_t: &Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
+        let zeros = || x_t.zeros_like();
+        let x_pred = match self.self_cond {
+            SelfCond::Off => self.guided(x_t, zeros(), gamma, memory),
+            SelfCond::Previous => self.guided(x_t, memory.x_pred.clone(), gamma, memory),
+            SelfCond::Momentum { momentum } => {
+                memory.x_accu =
+                    memory.x_accu.clone().mul_scalar(momentum) + memory.x_pred.clone().mul_scalar(1.0 - momentum);
+                self.guided(x_t, memory.x_accu.clone(), gamma, memory)
+            }
+            SelfCond::SelfGuidance { weight } => {
+                let without = self.guided(x_t, zeros(), gamma, memory);
+                let with = self.guided(x_t, self.clip(without.clone()), gamma, memory);
+                extrapolate(without, with, weight)
+            }
+        };
+        memory.x_pred = self.clip(x_pred);
+        memory.x_pred.clone()
+    }
+
+    /// Classifier-free guidance: `w·f(x_t, class) + (1 − w)·f(x_t, no class)`.
+    fn guided(&self, x_t: &Tensor<D>, x_pred: Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
+        let gamma = vec![gamma; x_t.dims()[0]];
+        let mut run = |condition: &Condition| {
+            memory.n_evaluations += 1;
+            self.denoiser.estimate(Input {
+                x_t: x_t.clone(),
+                x_pred: x_pred.clone(),
+                gamma: &gamma,
+                condition,
+            })
+        };
+        if *self.condition == Condition::None || self.guidance == 1.0 {
+            run(self.condition)
+        } else {
+            let without = run(&self.condition.null());
+            extrapolate(without, run(self.condition), self.guidance)
+        }
+    }
+
+    fn clip(&self, x_pred: Tensor<D>) -> Tensor<D> {
+        let scale = self.denoiser.objective().scale;
+        x_pred.clamp(-scale, scale)
+    }
+}
+
+/// `weight·with + (1 − weight)·without`.
+fn extrapolate<const D: usize>(without: Tensor<D>, with: Tensor<D>, weight: f64) -> Tensor<D> {
+    with.mul_scalar(weight) + without.mul_scalar(1.0 - weight)
+}

@@ -1,0 +1,122 @@
+//! Numbers as bits: what each encoding makes of a value, and what it keeps of the order (appendix C).
+
+use bit_diffusion::bits::{Codec, Encoding, hamming};
+use egui::{Color32, Grid, RichText, ScrollArea, Slider, Ui};
+use egui_plot::{FilledArea, Legend, Line, Plot};
+
+/// The encodings that are binary codes, with their colours.
+const CODES: [(Encoding, Color32); 3] = [
+    (Encoding::Uint8, Color32::from_rgb(0x2a, 0x8c, 0xd8)),
+    (Encoding::Gray, Color32::from_rgb(0x3a, 0xa0, 0x5a)),
+    (Encoding::Uint8Rand, Color32::from_rgb(0xd8, 0x7a, 0x2a)),
+];
+
+/// One encoding and its statistics, worked out once.
+struct Row {
+    codec: Codec,
+    colour: Color32,
+    statistics: Vec<hamming::HammingAt>,
+    correlation: f64,
+}
+
+/// A value and its codes above, the order that they keep below.
+pub(crate) struct CodesPanel {
+    value: u32,
+    rows: Vec<Row>,
+}
+
+impl CodesPanel {
+    pub fn new() -> Self {
+        let rows = CODES
+            .into_iter()
+            .map(|(encoding, colour)| {
+                let codec = Codec::pixels(encoding);
+                Row {
+                    colour,
+                    statistics: hamming::by_difference(&codec),
+                    correlation: hamming::correlation(&codec).unwrap_or(0.0),
+                    codec,
+                }
+            })
+            .collect();
+        Self { value: 100, rows }
+    }
+
+    pub fn ui(&mut self, ui: &mut Ui) {
+        egui::CentralPanel::default().show(ui, |ui| {
+            ScrollArea::vertical().show(ui, |ui| {
+                ui.label("A colour value from 0 to 255 takes 8 bits. Click a bit to flip it: the row then shows the value that the flipped code stands for.");
+                ui.add_space(4.0);
+                ui.spacing_mut().slider_width = 300.0;
+                ui.add(Slider::new(&mut self.value, 0..=255).text("value"));
+                ui.add_space(4.0);
+                self.table_ui(ui);
+                ui.add_space(12.0);
+                ui.strong("Does a code keep the order?");
+                ui.label(
+                    "For every pair of values: how far apart they are, and how many bits differ (the band is the range, the line the mean). In UINT8 \
+                     and Gray code near values tend to share bits; after the shuffle nothing of the order is left, so each value is only a name.",
+                );
+                self.hamming_ui(ui);
+            });
+        });
+    }
+
+    fn table_ui(&mut self, ui: &mut Ui) {
+        let value = self.value;
+        let mut chosen = None;
+        Grid::new("codes").striped(true).spacing([10.0, 6.0]).show(ui, |ui| {
+            ui.label("");
+            for k in 0..8 {
+                ui.weak(format!("bit {k}"));
+            }
+            ui.weak("flipping each bit leads to");
+            ui.end_row();
+            for row in &self.rows {
+                let code = row.codec.codes()[value as usize];
+                let reached = |k: u32| row.codec.symbols()[(code ^ (1 << k)) as usize];
+                ui.label(RichText::new(row.codec.encoding().label()).strong());
+                for k in 0..8 {
+                    let is_one = (code >> k) & 1 == 1;
+                    let text = RichText::new(if is_one { "1" } else { "0" }).monospace();
+                    let bit = egui::Button::selectable(is_one, text).min_size([34.0, 0.0].into());
+                    let hint = format!("bit {k} of {value} in {}: flip it to get {}", row.codec.encoding().label(), reached(k));
+                    if ui.add(bit).on_hover_text(hint).clicked() {
+                        chosen = Some(reached(k));
+                    }
+                }
+                let values: Vec<String> = (0..8).map(|k| reached(k).to_string()).collect();
+                ui.label(values.join(", "));
+                ui.end_row();
+            }
+        });
+        if let Some(chosen) = chosen {
+            self.value = chosen;
+        }
+    }
+
+    fn hamming_ui(&self, ui: &mut Ui) {
+        Plot::new("hamming")
+            .legend(Legend::default())
+            .height((ui.available_height() - 8.0).max(260.0))
+            .x_axis_label("difference of the values")
+            .y_axis_label("differing bits")
+            .allow_drag(false)
+            .allow_zoom(false)
+            .allow_scroll(false)
+            .allow_boxed_zoom(false)
+            .include_y(0.0)
+            .include_y(8.0)
+            .show(ui, |plot| {
+                for row in &self.rows {
+                    let name = format!("{}, correlation {:.2}", row.codec.encoding().label(), row.correlation);
+                    let of = |value: fn(&hamming::HammingAt) -> f64| row.statistics.iter().map(value).collect::<Vec<f64>>();
+                    let xs = of(|at| at.difference as f64);
+                    let (low, high) = (of(|at| f64::from(at.min)), of(|at| f64::from(at.max)));
+                    plot.add(FilledArea::new(name.clone(), &xs, &low, &high).fill_color(row.colour.gamma_multiply(0.12)));
+                    let means: Vec<[f64; 2]> = row.statistics.iter().map(|at| [at.difference as f64, at.mean]).collect();
+                    plot.line(Line::new(name, means).color(row.colour).width(2.0));
+                }
+            });
+    }
+}
