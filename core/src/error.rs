@@ -29,20 +29,12 @@ pub enum Error {
 impl Error {
     /// The error for a number outside its range.
     pub(crate) fn argument(name: &'static str, value: impl ToString, allowed: impl Into<String>) -> Self {
-        Self::Argument {
-            name,
-            value: value.to_string(),
-            allowed: allowed.into(),
-        }
+        Self::Argument { name, value: value.to_string(), allowed: allowed.into() }
     }
 
     /// The error for a shape that does not fit.
     pub(crate) fn shape(name: &'static str, found: &[usize], expected: impl Into<String>) -> Self {
-        Self::Shape {
-            name,
-            found: found.to_vec(),
-            expected: expected.into(),
-        }
+        Self::Shape { name, found: found.to_vec(), expected: expected.into() }
     }
 }
 
@@ -53,9 +45,5 @@ pub(crate) fn check_number(
     is_allowed: impl FnOnce(f64) -> bool,
     allowed: &str,
 ) -> Result<(), Error> {
-    if value.is_finite() && is_allowed(value) {
-        Ok(())
-    } else {
-        Err(Error::argument(name, value, allowed))
-    }
+    if value.is_finite() && is_allowed(value) { Ok(()) } else { Err(Error::argument(name, value, allowed)) }
 }

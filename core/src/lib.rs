@@ -35,3 +35,8 @@ pub mod self_cond;
 pub mod train;
 
 pub use error::Error;
+
+/// The example of the README runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -75,12 +75,7 @@ pub struct Objective {
 impl Default for Objective {
     /// x₀ by ℓ₂ on ±1: the paper's main setting.
     fn default() -> Self {
-        Self {
-            prediction: Prediction::X0,
-            loss: Loss::L2,
-            scale: 1.0,
-            bits_per_symbol: 1,
-        }
+        Self { prediction: Prediction::X0, loss: Loss::L2, scale: 1.0, bits_per_symbol: 1 }
     }
 }
 
@@ -136,7 +131,9 @@ impl Objective {
             (Prediction::Eps, _) => (output - eps).square().mean(),
             (Prediction::X0, Loss::L2) => (output - x_0).square().mean(),
             // The paper's text leaves out the minus sign.
-            (Prediction::X0, Loss::SigmoidCrossEntropy) => log_sigmoid(x_0.div_scalar(self.scale) * output).mean().neg(),
+            (Prediction::X0, Loss::SigmoidCrossEntropy) => {
+                log_sigmoid(x_0.div_scalar(self.scale) * output).mean().neg()
+            }
             (Prediction::X0, Loss::SoftmaxCrossEntropy) => {
                 // x₀ from ±b to {0, 1}; the mean runs over symbols, of which each has K numbers.
                 let one_hot = self.by_symbol(x_0).div_scalar(2.0 * self.scale).add_scalar(0.5);
@@ -188,7 +185,11 @@ pub fn eps_from_x_0<const D: usize>(x_0: Tensor<D>, x_t: Tensor<D>, gamma: &[f64
 }
 
 /// A coefficient for each example, worked out in f64 and shaped `[b, 1, …]`, on the device of `like`.
-pub(crate) fn per_example<const D: usize>(gamma: &[f64], coefficient: impl Fn(f64) -> f64, like: &Tensor<D>) -> Tensor<D> {
+pub(crate) fn per_example<const D: usize>(
+    gamma: &[f64],
+    coefficient: impl Fn(f64) -> f64,
+    like: &Tensor<D>,
+) -> Tensor<D> {
     assert_eq!(gamma.len(), like.dims()[0], "one noise level for each example");
     let mut shape = [1; D];
     shape[0] = gamma.len();
@@ -221,11 +222,7 @@ mod tests {
 
     #[test]
     fn sigmoid_cross_entropy_by_hand() {
-        let objective = Objective {
-            loss: Loss::SigmoidCrossEntropy,
-            scale: 2.0,
-            ..Objective::default()
-        };
+        let objective = Objective { loss: Loss::SigmoidCrossEntropy, scale: 2.0, ..Objective::default() };
         // x₀ = +b with logit 0 costs ln 2; x₀ = −b with logit 30 costs 30.
         let loss = objective.loss(tensor(&[0.0, 30.0]), tensor(&[2.0, -2.0]), tensor(&[0.0, 0.0]));
         assert!(close(loss, &[(std::f32::consts::LN_2 + 30.0) / 2.0]));
@@ -235,11 +232,7 @@ mod tests {
 
     #[test]
     fn softmax_cross_entropy_by_hand() {
-        let objective = Objective {
-            loss: Loss::SoftmaxCrossEntropy,
-            bits_per_symbol: 2,
-            ..Objective::default()
-        };
+        let objective = Objective { loss: Loss::SoftmaxCrossEntropy, bits_per_symbol: 2, ..Objective::default() };
         // Two symbols of K = 2. Logits (0, 0) for class 0 cost ln 2; logits (0, 30) for class 1 cost nothing.
         let output = tensor(&[0.0, 0.0, 0.0, 30.0]);
         let x_0 = tensor(&[1.0, -1.0, -1.0, 1.0]);
@@ -251,19 +244,10 @@ mod tests {
 
     #[test]
     fn parts_that_do_not_fit_are_refused() {
-        let noise_as_bits = Objective {
-            prediction: Prediction::Eps,
-            loss: Loss::SigmoidCrossEntropy,
-            ..Objective::default()
-        };
-        let softmax_of_one = Objective {
-            loss: Loss::SoftmaxCrossEntropy,
-            ..Objective::default()
-        };
-        let no_scale = Objective {
-            scale: f64::NAN,
-            ..Objective::default()
-        };
+        let noise_as_bits =
+            Objective { prediction: Prediction::Eps, loss: Loss::SigmoidCrossEntropy, ..Objective::default() };
+        let softmax_of_one = Objective { loss: Loss::SoftmaxCrossEntropy, ..Objective::default() };
+        let no_scale = Objective { scale: f64::NAN, ..Objective::default() };
         for objective in [noise_as_bits, softmax_of_one, no_scale] {
             assert!(objective.validate().is_err(), "{objective:?}");
         }

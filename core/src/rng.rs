@@ -25,9 +25,7 @@ impl Rng {
     /// An independent stream for one purpose (say, one step of a chain), without advancing this one.
     #[must_use]
     pub fn fork(&self, label: u64) -> Self {
-        Self {
-            state: mix(self.state ^ mix(label.wrapping_add(GOLDEN))),
-        }
+        Self { state: mix(self.state ^ mix(label.wrapping_add(GOLDEN))) }
     }
 
     /// The next 64 random bits.

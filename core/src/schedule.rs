@@ -49,30 +49,16 @@ pub enum Schedule {
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self::Cosine {
-            ns: 0.0002,
-            ds: 0.00025,
-        }
+        Self::Cosine { ns: 0.0002, ds: 0.00025 }
     }
 }
 
 impl Schedule {
     /// Every kind of schedule, with its usual parameters.
     pub const ALL: [Self; 4] = [
-        Self::Cosine {
-            ns: 0.0002,
-            ds: 0.00025,
-        },
-        Self::CosineRange {
-            start: 0.2,
-            end: 1.0,
-            tau: 1.0,
-        },
-        Self::Sigmoid {
-            start: -3.0,
-            end: 3.0,
-            tau: 1.0,
-        },
+        Self::Cosine { ns: 0.0002, ds: 0.00025 },
+        Self::CosineRange { start: 0.2, end: 1.0, tau: 1.0 },
+        Self::Sigmoid { start: -3.0, end: 3.0, tau: 1.0 },
         Self::Linear,
     ];
 
@@ -105,7 +91,12 @@ impl Schedule {
                 // Beyond ±15 the sigmoid is flat.
                 let inside = |v: f64| (v / tau).abs() <= 15.0;
                 check_number("schedule start", start, inside, "at most 15 tau away from 0")?;
-                check_number("schedule end", end, |v| v > start && inside(v), "above start and at most 15 tau away from 0")
+                check_number(
+                    "schedule end",
+                    end,
+                    |v| v > start && inside(v),
+                    "above start and at most 15 tau away from 0",
+                )
             }
             Self::Linear => Ok(()),
         }

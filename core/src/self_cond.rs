@@ -33,12 +33,8 @@ pub enum SelfCond {
 
 impl SelfCond {
     /// Every strategy, with the paper's usual parameter.
-    pub const ALL: [Self; 4] = [
-        Self::Off,
-        Self::Previous,
-        Self::Momentum { momentum: 0.5 },
-        Self::SelfGuidance { weight: 3.0 },
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::Off, Self::Previous, Self::Momentum { momentum: 0.5 }, Self::SelfGuidance { weight: 3.0 }];
 
     /// The strategy's name.
     #[must_use]
@@ -83,11 +79,7 @@ impl<const D: usize> Memory<D> {
     /// The memory before the first estimate of states like `x_t`.
     #[must_use]
     pub fn new(x_t: &Tensor<D>) -> Self {
-        Self {
-            x_pred: x_t.zeros_like(),
-            x_accu: x_t.zeros_like(),
-            n_evaluations: 0,
-        }
+        Self { x_pred: x_t.zeros_like(), x_accu: x_t.zeros_like(), n_evaluations: 0 }
     }
 }
 
@@ -127,12 +119,7 @@ impl<const D: usize> Estimator<'_, D> {
         let gamma = vec![gamma; x_t.dims()[0]];
         let mut run = |condition: &Condition| {
             memory.n_evaluations += 1;
-            self.denoiser.estimate(Input {
-                x_t: x_t.clone(),
-                x_pred: x_pred.clone(),
-                gamma: &gamma,
-                condition,
-            })
+            self.denoiser.estimate(Input { x_t: x_t.clone(), x_pred: x_pred.clone(), gamma: &gamma, condition })
         };
         if *self.condition == Condition::None || self.guidance == 1.0 {
             run(self.condition)

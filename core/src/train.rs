@@ -33,11 +33,7 @@ impl<const D: usize> Draw<D> {
         let gamma = (0..shape[0]).map(|_| schedule.gamma(rng.uniform())).collect();
         // Deviation: where share·b is no whole number, a coin decides on the one more, so that batches of 1 learn both ways.
         let n_self_cond = ((share * shape[0] as f64) + rng.uniform()).floor() as usize;
-        Ok(Self {
-            eps: rng.normal_tensor(shape, &x_0.device()),
-            gamma,
-            n_self_cond: n_self_cond.min(shape[0]),
-        })
+        Ok(Self { eps: rng.normal_tensor(shape, &x_0.device()), gamma, n_self_cond: n_self_cond.min(shape[0]) })
     }
 }
 
@@ -77,18 +73,10 @@ pub fn loss<const D: usize>(
             Condition::None => Condition::None,
             Condition::Classes(classes) => Condition::Classes(classes[..n].to_vec()),
         };
-        let input = Input {
-            x_pred: x_t.zeros_like(),
-            x_t,
-            gamma: &gamma[..n],
-            condition: &first,
-        };
+        let input = Input { x_pred: x_t.zeros_like(), x_t, gamma: &gamma[..n], condition: &first };
         let estimate = denoiser.estimate(input).detach().clamp(-objective.scale, objective.scale);
-        x_pred = if n == shape[0] {
-            estimate
-        } else {
-            Tensor::cat(vec![estimate, x_pred.narrow(0, n, shape[0] - n)], 0)
-        };
+        x_pred =
+            if n == shape[0] { estimate } else { Tensor::cat(vec![estimate, x_pred.narrow(0, n, shape[0] - n)], 0) };
     }
 
     // 3. Predict, and compare.

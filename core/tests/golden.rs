@@ -166,8 +166,7 @@ fn every_sampler_step() {
             let last = stages.last().unwrap();
             let x_next: Vec<f32> = (0..x_t.len())
                 .map(|i| {
-                    let estimates: f64 =
-                        last.estimates.iter().zip(&times).map(|(c, t)| c * x_pred[i] * t.cos()).sum();
+                    let estimates: f64 = last.estimates.iter().zip(&times).map(|(c, t)| c * x_pred[i] * t.cos()).sum();
                     let before = last.previous * x_pred[i] * t_before.cos();
                     (last.x_t * f64::from(x_t[i]) + before + estimates + last.noise * f64::from(z[i])) as f32
                 })

@@ -4,7 +4,7 @@
 //! Tolerance: both are f32, but sums run in another order and a GPU's `exp` may be off by a few units in the last place. 1e-5 covers
 //! one evaluation; whole chains get 1e-4, ten times the CPU's own tolerance against f64.
 
-use std::ops::ControlFlow;
+use std::{io::Write as _, ops::ControlFlow};
 
 use bit_diffusion::{
     bits::{Codec, Encoding},
@@ -16,19 +16,17 @@ use bit_diffusion::{
 };
 use burn::tensor::{Device, Int, Tensor};
 
-/// The GPU, or `None` with a word on standard error, which the test harness shows for every run.
+/// The GPU, or `None`; says which on standard error itself, which the test harness does not hide.
 fn gpu() -> Option<Device> {
-    match Device::wgpu_options().init_with_setup() {
+    let (device, word) = match Device::wgpu_options().init_with_setup() {
         Ok((device, setup)) => {
             let info = setup.adapter.get_info();
-            eprintln!("parity: on {} ({:?}, {:?})", info.name, info.device_type, info.backend);
-            Some(device)
+            (Some(device), format!("on {} ({:?}, {:?})", info.name, info.device_type, info.backend))
         }
-        Err(error) => {
-            eprintln!("parity: SKIPPED, no GPU adapter, not even a software one ({error}); install mesa-vulkan-drivers");
-            None
-        }
-    }
+        Err(error) => (None, format!("SKIPPED, there is no graphics driver, not even mesa-vulkan-drivers ({error})")),
+    };
+    writeln!(std::io::stderr(), "parity: {word}").expect("standard error is open");
+    device
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {

@@ -32,5 +32,7 @@ fn run() -> Result<()> {
         ..Default::default()
     };
     let open = eframe::run_native(TITLE, options, Box::new(|_| Ok(Box::new(Window(Studio::default())))));
-    open.map_err(|error| anyhow!("cannot open a window: {error}; a graphical session is needed (on Linux, DISPLAY or WAYLAND_DISPLAY)"))
+    open.map_err(|error| {
+        anyhow!("cannot open a window: {error}; a graphical session is needed (on Linux, DISPLAY or WAYLAND_DISPLAY)")
+    })
 }

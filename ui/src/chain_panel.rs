@@ -111,7 +111,12 @@ impl ChainPanel {
         controls::seed(ui, seed);
         ui.add_space(8.0);
         if let Ok(run) = &self.run {
-            ui.weak(format!("{} of {} steps made, {} evaluations", run.frames.len(), run.n_steps(), run.n_evaluations()));
+            ui.weak(format!(
+                "{} of {} steps made, {} evaluations",
+                run.frames.len(),
+                run.n_steps(),
+                run.n_evaluations()
+            ));
         }
     }
 
@@ -180,7 +185,8 @@ fn show_frame(ui: &mut Ui, frame: &Frame, step: usize, textures: &mut Option<(us
     });
     ui.add_space(4.0);
     if textures.as_ref().is_none_or(|(of, _)| *of != step) {
-        let load = |name: &str, image: &egui::ColorImage| ui.ctx().load_texture(name, image.clone(), TextureOptions::NEAREST);
+        let load =
+            |name: &str, image: &egui::ColorImage| ui.ctx().load_texture(name, image.clone(), TextureOptions::NEAREST);
         *textures = Some((step, [load("noisy", &frame.noisy), load("estimate", &frame.estimate)]));
     }
     let Some((_, [noisy, estimate])) = textures else { return };

@@ -80,7 +80,11 @@ impl CodesPanel {
                     let is_one = (code >> k) & 1 == 1;
                     let text = RichText::new(if is_one { "1" } else { "0" }).monospace();
                     let bit = egui::Button::selectable(is_one, text).min_size([34.0, 0.0].into());
-                    let hint = format!("bit {k} of {value} in {}: flip it to get {}", row.codec.encoding().label(), reached(k));
+                    let hint = format!(
+                        "bit {k} of {value} in {}: flip it to get {}",
+                        row.codec.encoding().label(),
+                        reached(k)
+                    );
                     if ui.add(bit).on_hover_text(hint).clicked() {
                         chosen = Some(reached(k));
                     }
@@ -110,11 +114,15 @@ impl CodesPanel {
             .show(ui, |plot| {
                 for row in &self.rows {
                     let name = format!("{}, correlation {:.2}", row.codec.encoding().label(), row.correlation);
-                    let of = |value: fn(&hamming::HammingAt) -> f64| row.statistics.iter().map(value).collect::<Vec<f64>>();
+                    let of =
+                        |value: fn(&hamming::HammingAt) -> f64| row.statistics.iter().map(value).collect::<Vec<f64>>();
                     let xs = of(|at| at.difference as f64);
                     let (low, high) = (of(|at| f64::from(at.min)), of(|at| f64::from(at.max)));
-                    plot.add(FilledArea::new(name.clone(), &xs, &low, &high).fill_color(row.colour.gamma_multiply(0.12)));
-                    let means: Vec<[f64; 2]> = row.statistics.iter().map(|at| [at.difference as f64, at.mean]).collect();
+                    plot.add(
+                        FilledArea::new(name.clone(), &xs, &low, &high).fill_color(row.colour.gamma_multiply(0.12)),
+                    );
+                    let means: Vec<[f64; 2]> =
+                        row.statistics.iter().map(|at| [at.difference as f64, at.mean]).collect();
                     plot.line(Line::new(name, means).color(row.colour).width(2.0));
                 }
             });

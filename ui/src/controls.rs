@@ -70,7 +70,8 @@ pub(crate) fn n_steps(ui: &mut Ui, value: &mut usize) -> Response {
 pub(crate) fn seed(ui: &mut Ui, value: &mut u64) -> bool {
     ui.horizontal(|ui| {
         let typed = ui.add(egui::DragValue::new(value).speed(0.1)).changed();
-        ui.label("seed").on_hover_text("The same seed gives the same noise, here, in a browser and on the command line.");
+        ui.label("seed")
+            .on_hover_text("The same seed gives the same noise, here, in a browser and on the command line.");
         let next = ui.button("New noise").clicked();
         if next {
             *value = value.wrapping_add(1);

@@ -52,12 +52,7 @@ pub struct Studio {
 
 impl Default for Studio {
     fn default() -> Self {
-        Self {
-            panel: Panel::Chain,
-            chain: ChainPanel::new(),
-            toy: ToyPanel::new(),
-            codes: CodesPanel::new(),
-        }
+        Self { panel: Panel::Chain, chain: ChainPanel::new(), toy: ToyPanel::new(), codes: CodesPanel::new() }
     }
 }
 
@@ -73,7 +68,8 @@ impl Studio {
                 }
                 ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                     egui::widgets::global_theme_preference_buttons(ui);
-                    ui.weak("CPU").on_hover_text("The perfect denoisers of this version are small: they run on the processor.");
+                    ui.weak("CPU")
+                        .on_hover_text("The perfect denoisers of this version are small: they run on the processor.");
                 });
             });
         });
@@ -82,6 +78,11 @@ impl Studio {
             Panel::Toy => self.toy.ui(ui),
             Panel::Codes => self.codes.ui(ui),
         }
+    }
+
+    /// Brings a panel to the front.
+    pub fn show(&mut self, panel: Panel) {
+        self.panel = panel;
     }
 
     /// How many steps of the picture chain have been made, and how many there will be.

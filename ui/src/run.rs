@@ -64,12 +64,7 @@ impl Run {
         let [_, channels, height, width] = points.dims();
         let denoiser = ExactDenoiser::new(points, 1.0)?.with_trust(request.trust)?;
         let state = State::from_seed([BATCH, channels, height, width], request.seed, &device);
-        Ok(Self {
-            chain: Chain::new(request.settings, Condition::None, state)?,
-            denoiser,
-            codec,
-            frames: Vec::new(),
-        })
+        Ok(Self { chain: Chain::new(request.settings, Condition::None, state)?, denoiser, codec, frames: Vec::new() })
     }
 
     pub fn is_finished(&self) -> bool {

@@ -72,11 +72,19 @@ impl ToyPanel {
         ui.add(Slider::new(&mut self.p, 0.02..=0.98).text("probability p"))
             .on_hover_text("How often the bit is 1.\n\nx̃₀ = tanh(√γ·x_t/(1−γ) + ½ ln(p/(1−p)))");
         controls::n_steps(ui, &mut self.settings.n_steps);
-        controls::sampler(ui, &mut self.settings.sampler, &[Sampler::Ddim, Sampler::Ddpm, Sampler::DpmSolverMultistep2]);
+        controls::sampler(
+            ui,
+            &mut self.settings.sampler,
+            &[Sampler::Ddim, Sampler::Ddpm, Sampler::DpmSolverMultistep2],
+        );
         controls::seed(ui, &mut self.seed);
         ui.add_space(8.0);
         if let Some(Ok(paths)) = &self.paths {
-            ui.label(format!("{:.1}% of {N_COUNTED} noise values became 1, p is {:.1}%", 100.0 * paths.share_of_ones, 100.0 * self.p));
+            ui.label(format!(
+                "{:.1}% of {N_COUNTED} noise values became 1, p is {:.1}%",
+                100.0 * paths.share_of_ones,
+                100.0 * self.p
+            ));
         }
         ui.label("DDIM is deterministic: all noise above the dashed line becomes 1. DDPM adds noise on the way, so a path may cross.");
     }
@@ -98,10 +106,7 @@ fn draw_paths(p: f64, settings: Settings, seed: u64) -> Result<Paths, Error> {
         ControlFlow::Continue(())
     })?;
     let n_ones = x_pred.into_data().iter::<f32>().filter(|&x| x > 0.0).count();
-    Ok(Paths {
-        points,
-        share_of_ones: n_ones as f64 / N_COUNTED as f64,
-    })
+    Ok(Paths { points, share_of_ones: n_ones as f64 / N_COUNTED as f64 })
 }
 
 fn paths_ui(ui: &mut Ui, p: f64, paths: &Paths) {
@@ -119,7 +124,8 @@ fn paths_ui(ui: &mut Ui, p: f64, paths: &Paths) {
         .show(ui, |plot| {
             for path in &paths.points {
                 let becomes_one = path.last().is_some_and(|point| point.y > 0.0);
-                let colour = if becomes_one { Color32::from_rgb(0x2a, 0x8c, 0xd8) } else { Color32::from_rgb(0xd8, 0x7a, 0x2a) };
+                let colour =
+                    if becomes_one { Color32::from_rgb(0x2a, 0x8c, 0xd8) } else { Color32::from_rgb(0xd8, 0x7a, 0x2a) };
                 let name = if becomes_one { "becomes 1" } else { "becomes −1" };
                 plot.line(Line::new(name, PlotPoints::Borrowed(path)).color(colour.gamma_multiply(0.6)));
             }

@@ -31,11 +31,7 @@ impl Codec {
     /// The codec of an alphabet of `alphabet` symbols, with analog bits in ±`scale` (the paper's b, by default 1).
     pub fn new(encoding: Encoding, alphabet: usize, scale: f64) -> Result<Self, Error> {
         if !(2..=MAX_ALPHABET).contains(&alphabet) {
-            return Err(Error::argument(
-                "alphabet size K",
-                alphabet,
-                format!("from 2 to {MAX_ALPHABET}"),
-            ));
+            return Err(Error::argument("alphabet size K", alphabet, format!("from 2 to {MAX_ALPHABET}")));
         }
         // Scales outside this range have no use, and their squares leave f32.
         check_number("scale b", scale, |b| (1e-3..=1e3).contains(&b), "a number from 0.001 to 1000")?;
@@ -45,18 +41,8 @@ impl Codec {
             Encoding::Uint8Rand => shuffled_alphabet(alphabet),
             Encoding::OneHot | Encoding::Continuous => Vec::new(),
         };
-        let symbol_of_code = if code_of_symbol.is_empty() {
-            Vec::new()
-        } else {
-            invert(&code_of_symbol)
-        };
-        Ok(Self {
-            encoding,
-            alphabet,
-            scale,
-            code_of_symbol,
-            symbol_of_code,
-        })
+        let symbol_of_code = if code_of_symbol.is_empty() { Vec::new() } else { invert(&code_of_symbol) };
+        Ok(Self { encoding, alphabet, scale, code_of_symbol, symbol_of_code })
     }
 
     /// The codec of 8-bit pixels: 256 symbols, bits in ±1.

@@ -32,13 +32,7 @@ pub enum Encoding {
 
 impl Encoding {
     /// Every encoding.
-    pub const ALL: [Self; 5] = [
-        Self::Uint8,
-        Self::Gray,
-        Self::Uint8Rand,
-        Self::OneHot,
-        Self::Continuous,
-    ];
+    pub const ALL: [Self; 5] = [Self::Uint8, Self::Gray, Self::Uint8Rand, Self::OneHot, Self::Continuous];
 
     /// The encoding's name, as in the paper.
     #[must_use]

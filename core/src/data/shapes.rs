@@ -90,10 +90,7 @@ impl Scene {
                 }
             })
             .collect();
-        Self {
-            background: rng.below(N_BACKGROUNDS),
-            shapes,
-        }
+        Self { background: rng.below(N_BACKGROUNDS), shapes }
     }
 
     /// The picture: values of 0 to 255, all red ones first, then green, then blue; each row by row.
@@ -112,9 +109,7 @@ impl Scene {
                 }
             }
         }
-        (0..3)
-            .flat_map(|channel| colours.iter().map(move |&colour| u32::from(PALETTE[colour][channel])))
-            .collect()
+        (0..3).flat_map(|channel| colours.iter().map(move |&colour| u32::from(PALETTE[colour][channel]))).collect()
     }
 }
 
@@ -153,7 +148,8 @@ mod tests {
 
     #[test]
     fn kinds_look_different() {
-        let area = |kind: Kind| (0..SHAPE_SIZE * SHAPE_SIZE).filter(|i| kind.covers(i % SHAPE_SIZE, i / SHAPE_SIZE)).count();
+        let area =
+            |kind: Kind| (0..SHAPE_SIZE * SHAPE_SIZE).filter(|i| kind.covers(i % SHAPE_SIZE, i / SHAPE_SIZE)).count();
         assert_eq!(Kind::ALL.map(area), [36, 32, 24, 20]);
     }
 }

@@ -43,7 +43,8 @@ impl Bernoulli {
     #[must_use]
     pub fn cumulative(&self, x_t: f64, gamma: f64) -> f64 {
         let (centre, spread) = (gamma.sqrt(), (1.0 - gamma).sqrt());
-        self.p * normal_cumulative((x_t - centre) / spread) + (1.0 - self.p) * normal_cumulative((x_t + centre) / spread)
+        self.p * normal_cumulative((x_t - centre) / spread)
+            + (1.0 - self.p) * normal_cumulative((x_t + centre) / spread)
     }
 
     /// Where the exact deterministic sampler carries a noise value: the noise→data map of the paper's figure.

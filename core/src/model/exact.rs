@@ -73,7 +73,9 @@ impl<const D: usize> ExactDenoiser<D> {
         };
         let mask: Vec<f32> = asked
             .iter()
-            .flat_map(|asked| classes.iter().map(move |class| if asked.is_none_or(|a| a == *class) { 0.0 } else { -1e30 }))
+            .flat_map(|asked| {
+                classes.iter().map(move |class| if asked.is_none_or(|a| a == *class) { 0.0 } else { -1e30 })
+            })
             .collect();
         Some(Tensor::from_data(TensorData::new(mask, [asked.len(), classes.len()]), &self.points.device()))
     }
@@ -101,11 +103,7 @@ impl<const D: usize> Denoiser<D> for ExactDenoiser<D> {
     }
 
     fn objective(&self) -> Objective {
-        Objective {
-            prediction: Prediction::X0,
-            scale: self.scale,
-            ..Objective::default()
-        }
+        Objective { prediction: Prediction::X0, scale: self.scale, ..Objective::default() }
     }
 
     fn accepts(&self, shape: [usize; D], condition: &Condition) -> Result<(), Error> {

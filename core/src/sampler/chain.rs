@@ -38,15 +38,7 @@ impl<const D: usize> State<D> {
     /// The start of a chain: noise `x_t`, of which `seed` decides what noise later steps add.
     #[must_use]
     pub fn new(x_t: Tensor<D>, seed: u64) -> Self {
-        Self {
-            memory: Memory::new(&x_t),
-            x_t,
-            t_pred: None,
-            position: 0.0,
-            n_steps: 1,
-            step: 0,
-            seed,
-        }
+        Self { memory: Memory::new(&x_t), x_t, t_pred: None, position: 0.0, n_steps: 1, step: 0, seed }
     }
 
     /// The start of a chain from the noise that belongs to a seed.
@@ -144,12 +136,7 @@ impl<const D: usize> Chain<D> {
         let shape = self.state.x_t.dims();
         denoiser.accepts(shape, &self.condition)?;
         let Settings { sampler, self_cond, guidance, schedule, .. } = self.settings;
-        let estimator = Estimator {
-            denoiser,
-            self_cond,
-            condition: &self.condition,
-            guidance,
-        };
+        let estimator = Estimator { denoiser, self_cond, condition: &self.condition, guidance };
 
         let (t_now, t_next) = self.settings.times(self.state.position);
         let x_t = self.state.x_t.clone();
@@ -177,14 +164,7 @@ impl<const D: usize> Chain<D> {
         if self.is_finished() {
             self.state.position = self.settings.n_steps as f64;
         }
-        Ok(Some(Step {
-            step,
-            t_now,
-            t_next,
-            x_t,
-            x_pred: self.state.memory.x_pred.clone(),
-            next: self.state.clone(),
-        }))
+        Ok(Some(Step { step, t_now, t_next, x_t, x_pred: self.state.memory.x_pred.clone(), next: self.state.clone() }))
     }
 
     /// Runs to the end, or until `observer` breaks off; the result is the last clipped estimate x̃₀.

@@ -14,12 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use chain::{Chain, State, Step};
 pub use plan::{Stage, plan};
 
-use crate::{
-    Error,
-    error::check_number,
-    schedule::Schedule,
-    self_cond::SelfCond,
-};
+use crate::{Error, error::check_number, schedule::Schedule, self_cond::SelfCond};
 
 /// The rule that takes a state to an earlier time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -41,14 +36,8 @@ pub enum Sampler {
 
 impl Sampler {
     /// Every sampler.
-    pub const ALL: [Self; 6] = [
-        Self::Ddim,
-        Self::Ddpm,
-        Self::DpmSolver1,
-        Self::DpmSolver2,
-        Self::DpmSolver3,
-        Self::DpmSolverMultistep2,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Ddim, Self::Ddpm, Self::DpmSolver1, Self::DpmSolver2, Self::DpmSolver3, Self::DpmSolverMultistep2];
 
     /// The sampler's name.
     #[must_use]

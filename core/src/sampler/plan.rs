@@ -58,13 +58,7 @@ struct Level {
 impl Level {
     fn at(schedule: &Schedule, t: f64) -> Self {
         let gamma = schedule.gamma(t);
-        Self {
-            t,
-            gamma,
-            alpha: gamma.sqrt(),
-            sigma: (1.0 - gamma).sqrt(),
-            lambda: lambda(gamma),
-        }
+        Self { t, gamma, alpha: gamma.sqrt(), sigma: (1.0 - gamma).sqrt(), lambda: lambda(gamma) }
     }
 
     /// The level a `share` of the way from `self` to `other` on the clock of DPM-Solver.
@@ -76,13 +70,7 @@ impl Level {
 /// DDIM, Algorithm 4: `x_next = √γ_next·x̃₀ + √(1−γ_next)·ε̃` with `ε̃ = (x_t − √γ_now·x̃₀)/√(1−γ_now)`.
 fn ddim(now: &Level, next: &Level) -> Stage {
     let x_t = next.sigma / now.sigma;
-    Stage {
-        t: now.t,
-        x_t,
-        previous: 0.0,
-        estimates: vec![next.alpha - now.alpha * x_t],
-        noise: 0.0,
-    }
+    Stage { t: now.t, x_t, previous: 0.0, estimates: vec![next.alpha - now.alpha * x_t], noise: 0.0 }
 }
 
 /// DDPM, Algorithm 4: `x_next = (x_t − (1−α)/√(1−γ_now)·ε̃)/√α + √(1−α)·z` with `α = γ_now/γ_next`.

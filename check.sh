@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Checks everything, on a fresh Debian machine with rustup too: what is missing it installs.
+#
+#   ./check.sh          format, lints, documentation, native tests, the page, the browser tests
+#   ./check.sh quick    format, lints, native tests
+#
+# One line a stage, with its time. The first red stage stops the run and shows why. Everything built is kept in one folder outside
+# the clone, BIT_DIFFUSION_CACHE (by default ~/.cache/bit-diffusion), so that the next run is quick.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+
+mode=${1:-all}
+case $mode in all | quick) ;; *) echo "usage: ./check.sh [quick]" >&2; exit 2 ;; esac
+
+cache=${BIT_DIFFUSION_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bit-diffusion}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
+export CARGO_TERM_COLOR=never
+# Mesa complains without one.
+export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$cache/run}
+logs=$cache/logs
+mkdir -p "$logs" "$cache/tools/bin" "$XDG_RUNTIME_DIR" && chmod 700 "$XDG_RUNTIME_DIR"
+PATH=$PATH:$cache/tools/bin
+started=$SECONDS
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# stage NAME COMMAND…: runs it into a log of that name; one line if it passes, the log's end and a stop if not.
+stage() {
+    local name=$1 begin=$SECONDS log
+    log=$logs/${1// /-}.log
+    shift
+    if "$@" >"$log" 2>&1; then
+        printf 'ok       %-24s %5d s\n' "$name" $((SECONDS - begin))
+    else
+        printf 'FAILED   %-24s %5d s\n\n' "$name" $((SECONDS - begin))
+        tail -n 60 "$log"
+        printf '\nThe whole log: %s\n' "$log"
+        exit 1
+    fi
+}
+
+skip() { printf 'SKIPPED  %-24s %s\n' "$1" "$2"; }
+
+# packages NAME…: installs Debian packages; where that is impossible, says which are missing and fails.
+packages() {
+    local missing=()
+    for package in "$@"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    if have apt-get && [ "$(id -u)" = 0 ]; then
+        { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
+            >"$logs/packages.log" 2>&1 && return
+    fi
+    echo "missing Debian packages: ${missing[*]}"
+    return 1
+}
+
+# --- Native --------------------------------------------------------------------------------------------------------------
+
+native_tests() { cargo test --workspace --release --locked; }
+
+# One command line for all of cargo, `--workspace` and the release profile, so that no dependency is compiled twice for the tests.
+stage "format" cargo fmt --all --check
+stage "clippy" cargo clippy --workspace --all-targets --release --locked -- -D warnings
+if [ "$mode" = all ]; then
+    stage "rustdoc" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --release --locked
+fi
+# Any graphics driver will do for the CPU-against-GPU tests; Mesa's is a software one.
+if ! compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null && [ "$(uname)" = Linux ]; then
+    missing=$(packages mesa-vulkan-drivers libvulkan1) || skip "GPU driver" "$missing"
+fi
+stage "native tests" native_tests
+grep -h '^parity:' "$logs/native-tests.log" | sed 's/^/         /'
+awk '/^test result:/ { passed += $4; failed += $6 } END { printf "%d passed, %d failed\n", passed, failed }' "$logs/native-tests.log"
+
+finish() {
+    printf '\nAll green in %d s.\n' $((SECONDS - started))
+    exit 0
+}
+[ "$mode" = quick ] && finish
+
+# --- The page ------------------------------------------------------------------------------------------------------------
+
+# Sets wasm=(…), what to put in front of a command that compiles for the browser; fails with the reason.
+find_wasm_compiler() {
+    wasm=(env "CARGO_TARGET_DIR=$CARGO_TARGET_DIR-wasm")
+    if have rustup && { rustup target list --installed | grep -qx wasm32-unknown-unknown ||
+        timeout 120 rustup target add wasm32-unknown-unknown >"$logs/rustup.log" 2>&1; }; then
+        return
+    fi
+    # Debian's compiler can build the standard library for the browser from its sources.
+    missing=$(packages rustc-web cargo-web rust-web-src rust-web-llvm lld-22) || return 1
+    ln -sf /usr/bin/lld-22 "$cache/tools/bin/rust-lld"
+    wasm+=("PATH=/usr/bin:$PATH" RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_abort)
+}
+
+# tool NAME VERSION: a command-line tool from crates.io, of exactly that version.
+tool() {
+    local binary=${1%-cli}
+    "$cache/tools/bin/$binary" --version 2>/dev/null | grep -q " $2\b" ||
+        cargo install "$1" --version "$2" --root "$cache/tools" --target-dir "$cache/tools/target" --force
+}
+
+build_tools() {
+    local bindgen
+    bindgen=$(awk '$0 == "name = \"wasm-bindgen\"" { getline; gsub(/[^0-9.]/, ""); print }' Cargo.lock)
+    tool wasm-bindgen-cli "$bindgen" && tool trunk 0.22.1
+}
+
+if find_wasm_compiler; then
+    stage "page tools" build_tools
+    dist=$CARGO_TARGET_DIR-wasm/dist
+    stage "page" "${wasm[@]}" TRUNK_SKIP_VERSION_CHECK=true "$cache/tools/bin/trunk" build --release --locked --dist "$dist"
+else
+    skip "page" "no compiler for the browser: rustup cannot add wasm32-unknown-unknown, and $missing"
+    skip "browser tests" "there is no page"
+    finish
+fi
+
+# --- The page in a browser -------------------------------------------------------------------------------------------------
+
+find_browser() {
+    for CHROMIUM in chromium chromium-browser google-chrome; do
+        CHROMIUM=$(command -v "$CHROMIUM") && return
+    done
+    missing=$(packages chromium) && CHROMIUM=/usr/bin/chromium
+}
+
+browser_tests() {
+    (cd e2e && npm ci --no-audit --no-fund && DIST=$dist CHROMIUM=$CHROMIUM node --test --test-reporter=spec)
+}
+
+if ! have npm && ! missing=$(packages nodejs npm); then
+    skip "browser tests" "$missing"
+elif ! find_browser; then
+    skip "browser tests" "$missing"
+else
+    stage "browser tests" browser_tests
+    awk '/^ℹ pass/ { passed = $3 } /^ℹ fail/ { failed = $3 } END { printf "%d passed, %d failed\n", passed, failed }' "$logs/browser-tests.log"
+fi
+finish
