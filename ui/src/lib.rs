@@ -67,7 +67,7 @@ impl Studio {
                     ui.selectable_value(&mut self.panel, panel, panel.label());
                 }
                 ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                    egui::widgets::global_theme_preference_buttons(ui);
+                    theme_ui(ui);
                     ui.weak("CPU")
                         .on_hover_text("The perfect denoisers of this version are small: they run on the processor.");
                 });
@@ -89,5 +89,27 @@ impl Studio {
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         self.chain.progress()
+    }
+}
+
+/// Follow the system, light or dark; in words, because the fonts have no pictures of them.
+fn theme_ui(ui: &mut egui::Ui) {
+    let mut preference = ui.ctx().options(|options| options.theme_preference);
+    let before = preference;
+    egui::ComboBox::from_id_salt("theme").width(70.0).selected_text(theme_label(preference)).show_ui(ui, |ui| {
+        for option in [egui::ThemePreference::System, egui::ThemePreference::Light, egui::ThemePreference::Dark] {
+            ui.selectable_value(&mut preference, option, theme_label(option));
+        }
+    });
+    if preference != before {
+        ui.ctx().set_theme(preference);
+    }
+}
+
+fn theme_label(preference: egui::ThemePreference) -> &'static str {
+    match preference {
+        egui::ThemePreference::System => "Auto theme",
+        egui::ThemePreference::Light => "Light",
+        egui::ThemePreference::Dark => "Dark",
     }
 }

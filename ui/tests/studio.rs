@@ -1,7 +1,10 @@
 //! The whole studio without a window: it works, at any size, and shows what the engine returned.
 
 use bit_diffusion_ui::{Panel, Studio};
-use egui_kittest::{Harness, kittest::Queryable as _};
+use egui_kittest::{
+    Harness,
+    kittest::{NodeT as _, Queryable as _},
+};
 
 fn studio(size: [f32; 2]) -> Harness<'static, Studio> {
     Harness::builder().with_size(size).build_ui_state(|ui, studio: &mut Studio| studio.ui(ui), Studio::default())

@@ -5,11 +5,13 @@
 
 mod bernoulli;
 mod exact;
+mod unet;
 
 use burn::tensor::Tensor;
 
 pub use bernoulli::Bernoulli;
 pub use exact::ExactDenoiser;
+pub use unet::{Layers, Output, UNet, UNetConfig};
 
 use crate::{Error, objective::Objective};
 

@@ -1,4 +1,4 @@
-//! Training: the loss of Algorithm 1.
+//! The loss of Algorithm 1.
 
 use burn::tensor::Tensor;
 

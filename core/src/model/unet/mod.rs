@@ -1,0 +1,338 @@
+//! The U-Net of the paper's picture models.
+//!
+//! The paper gives width, stages and blocks; the rest follows the authors' released code: self-conditioning by concatenation,
+//! residual sums divided by √2, attention after the blocks at some sizes, skips taken before attention, no middle block.
+
+mod layers;
+
+use burn::{
+    module::Module,
+    nn::{GroupNorm, conv::Conv2d},
+    tensor::{Device, Tensor, activation::silu},
+};
+use serde::{Deserialize, Serialize};
+
+use self::layers::{Attention, Init, ResidualBlock, TimeEmbedding, upsample};
+use super::{Condition, Denoiser, Input};
+use crate::{
+    Error,
+    bits::{Codec, Encoding},
+    error::check_number,
+    objective::{Loss, Objective, Prediction},
+    rng::Rng,
+};
+
+/// The last layer: what it predicts the bits from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Output {
+    /// The bits directly.
+    #[default]
+    Linear,
+    /// A distribution over the values of each sub-pixel, and from it the expected bits; the paper's tweak for UINT8 (RAND).
+    SoftmaxFactorised,
+}
+
+/// Everything that decides a U-Net.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UNetConfig {
+    /// Width and height of the pictures, in pixels.
+    pub size: usize,
+    /// Colour channels of the pictures: 3, or 1 for grey ones.
+    pub channels: usize,
+    /// How colour values are written.
+    pub encoding: Encoding,
+    /// The number of colour values, K.
+    pub alphabet: usize,
+    /// Bits are ±`scale`.
+    pub scale: f64,
+    /// The number of features of the first stage.
+    pub width: usize,
+    /// For each stage, from the largest pictures to the smallest, how many times `width` it has.
+    pub multipliers: Vec<usize>,
+    /// Residual blocks a stage.
+    pub n_blocks: usize,
+    /// Picture sizes at which blocks are followed by attention.
+    pub attention_sizes: Vec<usize>,
+    /// Features of one attention head.
+    pub head_dim: usize,
+    /// The share of features dropped in training.
+    pub dropout: f64,
+    /// The number of classes; 0 for pictures without.
+    pub n_classes: usize,
+    /// The last layer.
+    pub output: Output,
+    /// What the output stands for.
+    pub prediction: Prediction,
+    /// How the network is trained.
+    pub loss: Loss,
+}
+
+impl UNetConfig {
+    /// The paper's CIFAR-10 network: width 256, three stages, three blocks; 52 million parameters.
+    #[must_use]
+    pub fn cifar10() -> Self {
+        Self {
+            size: 32,
+            channels: 3,
+            encoding: Encoding::Uint8,
+            alphabet: 256,
+            scale: 1.0,
+            width: 256,
+            multipliers: vec![1, 1, 1],
+            n_blocks: 3,
+            attention_sizes: vec![16, 8],
+            head_dim: 64,
+            dropout: 0.0,
+            n_classes: 0,
+            output: Output::Linear,
+            prediction: Prediction::X0,
+            loss: Loss::L2,
+        }
+    }
+
+    /// The paper's ImageNet 64×64 network: width 192 × 1, 2, 3, 4; 247 million parameters.
+    #[must_use]
+    pub fn imagenet64() -> Self {
+        Self { size: 64, width: 192, multipliers: vec![1, 2, 3, 4], n_classes: 1000, ..Self::cifar10() }
+    }
+
+    /// Checks every number.
+    pub fn validate(&self) -> Result<(), Error> {
+        let positive = [
+            ("picture size", self.size),
+            ("picture channels", self.channels),
+            ("stages", self.multipliers.len()),
+            ("blocks per stage", self.n_blocks),
+            ("head dim", self.head_dim),
+        ];
+        for (name, value) in positive {
+            if !(1..=4096).contains(&value) {
+                return Err(Error::argument(name, value, "from 1 to 4096"));
+            }
+        }
+        if !(4..=4096).contains(&self.width) || !self.width.is_multiple_of(4) {
+            return Err(Error::argument("width", self.width, "a multiple of 4 from 4 to 4096"));
+        }
+        for &multiplier in &self.multipliers {
+            if !(1..=64).contains(&multiplier) {
+                return Err(Error::argument("width multiplier", multiplier, "from 1 to 64"));
+            }
+        }
+        let halvings = self.multipliers.len() - 1;
+        if halvings > 12 || !self.size.is_multiple_of(1 << halvings) {
+            let allowed = format!("divisible by 2 once for each of {halvings} halvings between stages");
+            return Err(Error::argument("picture size", self.size, allowed));
+        }
+        check_number("dropout", self.dropout, |share| (0.0..1.0).contains(&share), "a number from 0 to below 1")?;
+        let attended = self.stages().filter(|(size, _)| self.attention_sizes.contains(size));
+        for (size, features) in attended {
+            if features > self.head_dim && !features.is_multiple_of(self.head_dim) {
+                let allowed = format!("a divisor of the {features} features at {size} pixels");
+                return Err(Error::argument("head dim", self.head_dim, allowed));
+            }
+        }
+        let discrete = self.encoding != Encoding::Continuous;
+        if !discrete && (self.loss != Loss::L2 || self.output != Output::Linear) {
+            return Err(Error::argument("encoding", self.encoding.label(), "made of bits for this loss and output"));
+        }
+        if self.loss == Loss::SoftmaxCrossEntropy && self.encoding != Encoding::OneHot {
+            return Err(Error::argument("encoding", self.encoding.label(), "one-hot for the softmax cross-entropy"));
+        }
+        if self.output == Output::SoftmaxFactorised && (self.loss != Loss::L2 || self.prediction != Prediction::X0) {
+            return Err(Error::argument("output", "softmax factorised", "linear unless x₀ is predicted by ℓ₂"));
+        }
+        self.codec().and_then(|codec| self.objective_with(&codec).validate())
+    }
+
+    /// The codec of the pictures.
+    pub fn codec(&self) -> Result<Codec, Error> {
+        Codec::new(self.encoding, self.alphabet, self.scale)
+    }
+
+    /// Size of the pictures and number of features of each stage.
+    fn stages(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator + '_ {
+        self.multipliers.iter().enumerate().map(|(stage, multiplier)| (self.size >> stage, self.width * multiplier))
+    }
+
+    fn objective_with(&self, codec: &Codec) -> Objective {
+        Objective {
+            prediction: self.prediction,
+            loss: self.loss,
+            scale: self.scale,
+            bits_per_symbol: codec.bits_per_symbol(),
+        }
+    }
+
+    /// The network with fresh weights from a seed.
+    pub fn init(&self, seed: u64, device: &Device) -> Result<UNet, Error> {
+        self.validate()?;
+        let codec = self.codec()?;
+        let init = &mut Init { rng: Rng::new(seed), device };
+        let bits = self.channels * codec.bits_per_symbol();
+        let time_dim = TimeEmbedding::dim(self.width);
+        let attention = |size: usize, features: usize, init: &mut Init<'_>| {
+            self.attention_sizes.contains(&size).then(|| Attention::new(features, self.head_dim, init))
+        };
+
+        // Both x_t and the self-conditioning estimate come in.
+        let input = init.conv_3([2 * bits, self.width]);
+        let input_norm = init.norm(self.width);
+        let time = TimeEmbedding::new(self.width, self.n_classes, init);
+        let mut skips = vec![self.width];
+        let mut features = self.width;
+        let mut down = Vec::new();
+        let n_stages = self.multipliers.len();
+        for (stage, (size, to)) in self.stages().enumerate() {
+            let mut blocks = Vec::new();
+            for _ in 0..self.n_blocks {
+                let residual = ResidualBlock::new([features, to], time_dim, self.dropout, init);
+                blocks.push(Block { residual, attention: attention(size, to, init) });
+                features = to;
+                skips.push(features);
+            }
+            let resample = (stage + 1 < n_stages).then(|| init.conv([features, features], 3, 2, 1.0));
+            if resample.is_some() {
+                skips.push(features);
+            }
+            down.push(Stage { blocks, resample });
+        }
+        let mut up = Vec::new();
+        for (stage, (size, to)) in self.stages().enumerate().rev() {
+            let mut blocks = Vec::new();
+            // One more than on the way down: the skip of the input or of the downsampling.
+            for _ in 0..=self.n_blocks {
+                let skip = skips.pop().expect("every up block has a skip");
+                let residual = ResidualBlock::new([features + skip, to], time_dim, self.dropout, init);
+                blocks.push(Block { residual, attention: attention(size, to, init) });
+                features = to;
+            }
+            let resample = (stage > 0).then(|| init.conv_3([features, features]));
+            up.push(Stage { blocks, resample });
+        }
+        let output_norm = init.norm(features);
+        let output = match self.output {
+            Output::Linear => init.conv_3_zero([features, bits]),
+            Output::SoftmaxFactorised => init.conv_1([features, self.channels * self.alphabet]),
+        };
+        let parts = Layers { input, input_norm, time, down, up, output_norm, output };
+        Ok(UNet { layers: parts, config: self.clone(), objective: self.objective_with(&codec), codec })
+    }
+}
+
+/// A residual block and, at some sizes, attention after it.
+#[derive(Module, Debug)]
+struct Block {
+    residual: ResidualBlock,
+    attention: Option<Attention>,
+}
+
+/// The blocks at one picture size, and the way to the next one.
+#[derive(Module, Debug)]
+struct Stage {
+    blocks: Vec<Block>,
+    resample: Option<Conv2d>,
+}
+
+/// All that has weights.
+#[derive(Module, Debug)]
+pub struct Layers {
+    input: Conv2d,
+    input_norm: GroupNorm,
+    time: TimeEmbedding,
+    down: Vec<Stage>,
+    up: Vec<Stage>,
+    output_norm: GroupNorm,
+    output: Conv2d,
+}
+
+/// A U-Net: its weights and what they mean.
+#[derive(Debug, Clone)]
+pub struct UNet {
+    /// The weights.
+    pub layers: Layers,
+    config: UNetConfig,
+    codec: Codec,
+    objective: Objective,
+}
+
+impl UNet {
+    /// What decides it.
+    #[must_use]
+    pub fn config(&self) -> &UNetConfig {
+        &self.config
+    }
+
+    /// The shape of `batch` states.
+    #[must_use]
+    pub fn state_shape(&self, batch: usize) -> [usize; 4] {
+        let bits = self.config.channels * self.codec.bits_per_symbol();
+        [batch, bits, self.config.size, self.config.size]
+    }
+}
+
+impl Denoiser<4> for UNet {
+    fn forward(&self, input: Input<'_, 4>) -> Tensor<4> {
+        let Input { x_t, x_pred, gamma, condition } = input;
+        let device = x_t.device();
+        let classes = match condition {
+            Condition::None => vec![None; gamma.len()],
+            Condition::Classes(classes) => classes.clone(),
+        };
+        let layers = &self.layers;
+        let time = layers.time.forward(gamma, &classes, &device);
+        let mut x = layers.input_norm.forward(layers.input.forward(Tensor::cat(vec![x_t, x_pred], 1)));
+        let mut skips = vec![x.clone()];
+        for stage in &layers.down {
+            for Block { residual, attention } in &stage.blocks {
+                x = residual.forward(x, time.clone());
+                skips.push(x.clone());
+                if let Some(attention) = attention {
+                    x = attention.forward(x);
+                }
+            }
+            if let Some(downsample) = &stage.resample {
+                x = downsample.forward(x);
+                skips.push(x.clone());
+            }
+        }
+        for stage in &layers.up {
+            for Block { residual, attention } in &stage.blocks {
+                let skip = skips.pop().expect("every up block has a skip");
+                x = residual.forward(Tensor::cat(vec![x, skip], 1), time.clone());
+                if let Some(attention) = attention {
+                    x = attention.forward(x);
+                }
+            }
+            if let Some(resample) = &stage.resample {
+                x = resample.forward(upsample(x));
+            }
+        }
+        let x = layers.output.forward(silu(layers.output_norm.forward(x)));
+        match self.config.output {
+            Output::Linear => x,
+            Output::SoftmaxFactorised => self.codec.expected_bits(x).expect("the output has K logits a sub-pixel"),
+        }
+    }
+
+    fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    fn accepts(&self, shape: [usize; 4], condition: &Condition) -> Result<(), Error> {
+        let expected = self.state_shape(shape[0]);
+        if shape[0] == 0 || shape != expected {
+            return Err(Error::shape("state", &shape, format!("at least one example of shape {:?}", &expected[1..])));
+        }
+        let Condition::Classes(classes) = condition else {
+            return Ok(());
+        };
+        let n_classes = self.config.n_classes;
+        if n_classes == 0 {
+            return Err(Error::argument("class", "given", "left out: this network has no classes"));
+        }
+        match classes.iter().flatten().find(|class| **class >= n_classes) {
+            None => Ok(()),
+            Some(class) => Err(Error::argument("class", class, format!("from 0 to {}", n_classes - 1))),
+        }
+    }
+}

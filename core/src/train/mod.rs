@@ -1,0 +1,11 @@
+//! Training: the loss of Algorithm 1, and the loop around it as a library.
+//!
+//! A [`Trainer`] makes one step at a time and says what happened; programs decide where the pictures come from, when to
+//! stop, and what to keep. Deliberately absent: files, progress bars, threads.
+
+mod loss;
+mod parameters;
+mod trainer;
+
+pub use loss::{DEFAULT_SELF_COND_SHARE, Draw, loss};
+pub use trainer::{Batch, Progress, TrainConfig, TrainError, Trainer};
