@@ -14,12 +14,16 @@ case $mode in all | quick) ;; *) echo "usage: ./check.sh [quick]" >&2; exit 2 ;;
 
 cache=${BIT_DIFFUSION_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bit-diffusion}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
+case $CARGO_TARGET_DIR in /*) ;; *) CARGO_TARGET_DIR=$PWD/$CARGO_TARGET_DIR ;; esac
 export CARGO_TERM_COLOR=never
-# Mesa complains without one.
-export XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-$cache/run}
 logs=$cache/logs
-mkdir -p "$logs" "$cache/tools/bin" "$XDG_RUNTIME_DIR" && chmod 700 "$XDG_RUNTIME_DIR"
-PATH=$PATH:$cache/tools/bin
+mkdir -p "$logs" "$cache/tools/bin" || exit 1
+if [ -z "${XDG_RUNTIME_DIR:-}" ]; then
+    # Mesa complains without one.
+    export XDG_RUNTIME_DIR=$cache/run
+    mkdir -p "$XDG_RUNTIME_DIR" && chmod 700 "$XDG_RUNTIME_DIR"
+fi
+PATH=$cache/tools/bin:$PATH
 started=$SECONDS
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -39,7 +43,11 @@ stage() {
     fi
 }
 
-skip() { printf 'SKIPPED  %-24s %s\n' "$1" "$2"; }
+skipped=()
+skip() {
+    skipped+=("$1")
+    printf 'SKIPPED  %-24s %s\n' "$1" "$2"
+}
 
 # packages NAME…: installs Debian packages; where that is impossible, says which are missing and fails.
 packages() {
@@ -48,15 +56,25 @@ packages() {
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
     done
     [ ${#missing[@]} = 0 ] && return
-    if have apt-get && [ "$(id -u)" = 0 ]; then
-        { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
-            >"$logs/packages.log" 2>&1 && return
+    if ! have apt-get || [ "$(id -u)" != 0 ]; then
+        echo "missing Debian packages: ${missing[*]} (run as root to have them installed)"
+        return 1
     fi
-    echo "missing Debian packages: ${missing[*]}"
+    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-remove --no-install-recommends "${missing[@]}"; } \
+        >"$logs/packages.log" 2>&1 && return
+    echo "apt-get could not install ${missing[*]}: $(tail -n 1 "$logs/packages.log")"
     return 1
 }
 
 # --- Native --------------------------------------------------------------------------------------------------------------
+
+if ! have cc && ! missing=$(packages gcc libc6-dev); then
+    echo "no C compiler to link with: $missing" >&2
+    exit 1
+fi
+for component in rustfmt clippy; do
+    have rustup && ! cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 && rustup component add "$component"
+done
 
 native_tests() { cargo test --workspace --release --locked; }
 
@@ -71,11 +89,16 @@ if ! compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null && [ "$(uname)" = Li
     missing=$(packages mesa-vulkan-drivers libvulkan1) || skip "GPU driver" "$missing"
 fi
 stage "native tests" native_tests
-grep -h '^parity:' "$logs/native-tests.log" | sed 's/^/         /'
+parity=$(grep -o 'parity: .*' "$logs/native-tests.log")
+case $parity in *SKIPPED*) skip "CPU against GPU" "${parity#parity: SKIPPED, }" ;; *) echo "         $parity" ;; esac
 awk '/^test result:/ { passed += $4; failed += $6 } END { printf "%d passed, %d failed\n", passed, failed }' "$logs/native-tests.log"
 
 finish() {
-    printf '\nAll green in %d s.\n' $((SECONDS - started))
+    if [ ${#skipped[@]} = 0 ]; then
+        printf '\nAll green in %d s.\n' $((SECONDS - started))
+    else
+        printf '\nGreen in %d s, but %d SKIPPED:%s\n' $((SECONDS - started)) ${#skipped[@]} "$(printf ' %s.' "${skipped[@]}")"
+    fi
     exit 0
 }
 [ "$mode" = quick ] && finish
@@ -84,7 +107,7 @@ finish() {
 
 # Sets wasm=(…), what to put in front of a command that compiles for the browser; fails with the reason.
 find_wasm_compiler() {
-    wasm=(env "CARGO_TARGET_DIR=$CARGO_TARGET_DIR-wasm")
+    wasm=(env -u NO_COLOR "CARGO_TARGET_DIR=$CARGO_TARGET_DIR-wasm")
     if have rustup && { rustup target list --installed | grep -qx wasm32-unknown-unknown ||
         timeout 120 rustup target add wasm32-unknown-unknown >"$logs/rustup.log" 2>&1; }; then
         return
@@ -133,6 +156,8 @@ browser_tests() {
 
 if ! have npm && ! missing=$(packages nodejs npm); then
     skip "browser tests" "$missing"
+elif [ "$(node -p 'parseInt(process.versions.node)')" -lt 20 ]; then
+    skip "browser tests" "Node.js 20 or newer is needed, this is $(node --version)"
 elif ! find_browser; then
     skip "browser tests" "$missing"
 else

@@ -77,12 +77,22 @@ impl Schedule {
     pub fn validate(&self) -> Result<(), Error> {
         match *self {
             Self::Cosine { ns, ds } => {
-                check_number("schedule ns", ns, |ns| ns > 0.0 && ns < 0.1, "a number above 0 and below 0.1")?;
-                check_number("schedule ds", ds, |ds| ds > ns && ds < 0.1, "a number above ns and below 0.1")
+                check_number("schedule ns", ns, |ns| (1e-6..=0.1).contains(&ns), "a number from 1e-6 to 0.1")?;
+                check_number(
+                    "schedule ds",
+                    ds,
+                    |ds| ds - ns >= 1e-6 && ds <= 0.2,
+                    "at least 1e-6 above ns and at most 0.2",
+                )
             }
             Self::CosineRange { start, end, tau } => {
                 check_number("schedule start", start, |v| (0.0..1.0).contains(&v), "a number from 0 to below 1")?;
-                check_number("schedule end", end, |v| v > start && v <= 1.0, "a number above start and at most 1")?;
+                check_number(
+                    "schedule end",
+                    end,
+                    |v| v - start >= 0.01 && v <= 1.0,
+                    "at least 0.01 above start and at most 1",
+                )?;
                 // A higher power is so flat near t = 1 that γ no longer falls there, to the precision of f64.
                 check_number("schedule tau", tau, |v| (0.05..=3.0).contains(&v), "a number from 0.05 to 3")
             }
@@ -94,8 +104,8 @@ impl Schedule {
                 check_number(
                     "schedule end",
                     end,
-                    |v| v > start && inside(v),
-                    "above start and at most 15 tau away from 0",
+                    |v| v - start >= 0.01 * tau && inside(v),
+                    "at least 0.01 tau above start and at most 15 tau away from 0",
                 )
             }
             Self::Linear => Ok(()),
@@ -184,6 +194,9 @@ mod tests {
             Schedule::Cosine { ns: 0.0, ds: 0.1 },
             Schedule::Cosine { ns: f64::NAN, ds: 0.001 },
             Schedule::Cosine { ns: 0.001, ds: 0.001 },
+            Schedule::Cosine { ns: 1e-9, ds: 0.001 },
+            Schedule::CosineRange { start: 0.0, end: 1e-9, tau: 1.0 },
+            Schedule::Sigmoid { start: 0.0, end: 1e-300, tau: 1.0 },
             Schedule::CosineRange { start: 0.5, end: 0.5, tau: 1.0 },
             Schedule::CosineRange { start: 0.0, end: 1.0, tau: 0.0 },
             Schedule::Sigmoid { start: 3.0, end: -3.0, tau: 1.0 },

@@ -94,6 +94,9 @@ pub(crate) struct Estimator<'a, const D: usize> {
 
 impl<const D: usize> Estimator<'_, D> {
     /// The clipped estimate x̃₀ of `x_t`, which `memory` then holds too.
+    ///
+    /// Deviation: the paper's listings clip x̃₀ inside the step only; the authors' code, and this, clip what the network is shown of
+    /// it too. Data lie within ±scale, so a guess beyond that tells the network nothing.
     pub fn estimate(&self, x_t: &Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
         let zeros = || x_t.zeros_like();
         let x_pred = match self.self_cond {

@@ -116,9 +116,13 @@ fn training() {
     }
     let denoiser = ExactDenoiser::new(x_0.clone(), 1.0).unwrap();
     let mut draw = Draw::new(&x_0, &Schedule::default(), 0.5, &mut Rng::new(1)).unwrap();
+    let loss = |draw: &Draw<2>| bit_diffusion::train::loss(&denoiser, x_0.clone(), &Condition::None, draw);
+    draw.n_self_cond = 3;
+    assert_names(loss(&draw), "self-conditioned examples", "3");
+    draw.gamma.pop();
+    assert_names(loss(&draw), "noise levels", "[1]");
     draw.eps = Tensor::zeros([1, 3], &Device::flex());
-    let loss = bit_diffusion::train::loss(&denoiser, x_0, &Condition::None, &draw);
-    assert_names(loss, "training noise", "[1, 3]");
+    assert_names(loss(&draw), "training noise", "[1, 3]");
     assert_names(Objective { scale: 0.0, ..Objective::default() }.validate(), "scale b", "0");
 }
 

@@ -20,6 +20,8 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Golden {
     bits: HashMap<String, GoldenBits>,
+    one_hot: OneHot,
+    continuous: Vec<f32>,
     permutations: HashMap<usize, Vec<u32>>,
     grid: Vec<f64>,
     schedules: HashMap<String, Vec<f64>>,
@@ -35,6 +37,13 @@ struct GoldenBits {
     bits: Vec<String>,
     hamming_means: Vec<f64>,
     hamming_correlation: f64,
+}
+
+/// For each value, which of the 256 numbers is high, and how many are.
+#[derive(Deserialize)]
+struct OneHot {
+    hot: Vec<usize>,
+    rows: Vec<usize>,
 }
 
 #[derive(Deserialize)]
@@ -112,11 +121,30 @@ fn codes_of_all_pixel_values() {
                 codec.encode(&[value as u32]).unwrap().iter().map(|&bit| if bit > 0.0 { '1' } else { '0' }).collect();
             assert_eq!(&encoded, bits, "{name} of {value}");
         }
-        let means: Vec<f64> = hamming::by_difference(&codec).iter().map(|at| at.mean).collect();
+        let means: Vec<f64> = hamming::by_difference(&codec).map(|at| at.mean).collect();
         assert_eq!(means.len(), 255);
         assert!(means.iter().zip(&expected.hamming_means).all(|(a, b)| (a - b).abs() < 1e-8), "{name}");
         let correlation = hamming::correlation(&codec).unwrap();
         assert!((correlation - expected.hamming_correlation).abs() < 1e-9, "{name}: {correlation}");
+    }
+}
+
+#[test]
+fn encodings_that_are_no_code() {
+    let golden = golden();
+    let (one_hot, continuous) = (Codec::pixels(Encoding::OneHot), Codec::pixels(Encoding::Continuous));
+    assert_eq!((golden.one_hot.hot.len(), golden.continuous.len()), (256, 256));
+    for value in 0..256 {
+        let bits = one_hot.encode(&[value as u32]).unwrap();
+        assert_eq!(bits.iter().position(|&bit| bit > 0.0), Some(golden.one_hot.hot[value]));
+        assert_eq!(bits.iter().filter(|&&bit| bit > 0.0).count(), golden.one_hot.rows[value]);
+        assert!(bits.iter().all(|bit| bit.abs() == 1.0));
+        assert_close(
+            &continuous.encode(&[value as u32]).unwrap(),
+            &golden.continuous[value..=value],
+            1e-7,
+            "continuous",
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use bit_diffusion::{
     sampler::{Chain, Sampler, Settings, State},
     self_cond::SelfCond,
 };
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor, wgpu::WgpuInitError};
 
 /// The GPU, or `None`; says which on standard error itself, which the test harness does not hide.
 fn gpu() -> Option<Device> {
@@ -23,7 +23,10 @@ fn gpu() -> Option<Device> {
             let info = setup.adapter.get_info();
             (Some(device), format!("on {} ({:?}, {:?})", info.name, info.device_type, info.backend))
         }
-        Err(error) => (None, format!("SKIPPED, there is no graphics driver, not even mesa-vulkan-drivers ({error})")),
+        Err(error @ WgpuInitError::AdapterUnavailable { .. }) => {
+            (None, format!("SKIPPED, there is no graphics driver, not even mesa-vulkan-drivers ({error})"))
+        }
+        Err(error) => panic!("there is a graphics driver, but it does not work: {error}"),
     };
     writeln!(std::io::stderr(), "parity: {word}").expect("standard error is open");
     device

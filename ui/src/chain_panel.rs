@@ -22,65 +22,82 @@ const BUDGET: Duration = Duration::from_millis(8);
 /// The speed of playing, in steps a second.
 const STEPS_PER_SECOND: f64 = 20.0;
 
+/// The encodings whose pictures are quick to make: one-hot takes 32 times as many numbers.
+const ENCODINGS: [Encoding; 4] = [Encoding::Uint8, Encoding::Gray, Encoding::Uint8Rand, Encoding::Continuous];
+
 /// Settings on the left, pictures and the timeline on the right.
 pub(crate) struct ChainPanel {
     request: Request,
     run: Result<Run, String>,
-    /// The step that is shown.
+    /// The step that is shown, from 0.
     shown: usize,
     /// While playing, the time at which the next step is shown.
     next_at: Option<f64>,
-    /// The two grids, and the step they were made of.
-    textures: Option<(usize, [TextureHandle; 2])>,
+    /// What was shown before the settings changed; stays until the new chain has come as far.
+    stale: Option<Frame>,
+    view: View,
+}
+
+/// The pictures on the screen, and what they were made of.
+#[derive(Default)]
+struct View {
+    /// The number of the run and of its step.
+    of: Option<(u64, usize)>,
+    textures: Option<[TextureHandle; 2]>,
+    n_runs: u64,
 }
 
 impl ChainPanel {
     pub fn new() -> Self {
         let request = Request {
-            settings: Settings { n_steps: 60, td: 0.0, ..Settings::default() },
+            settings: Settings { n_steps: 60, ..Settings::default() },
             encoding: Encoding::Uint8,
-            trust: 0.0,
+            trust: 0.002,
             seed: 1,
         };
         Self {
             request,
-            run: Run::start(&request).map_err(|error| error.to_string()),
+            run: Run::start(&request, None).map_err(|error| error.to_string()),
             shown: 0,
             next_at: Some(0.0),
-            textures: None,
+            stale: None,
+            view: View::default(),
         }
     }
 
     pub fn progress(&self) -> (usize, usize) {
-        self.run.as_ref().map_or((0, 0), |run| (run.frames.len(), run.n_steps()))
+        self.run.as_ref().map_or((0, 1), |run| (run.frames.len(), run.n_steps()))
     }
 
     pub fn ui(&mut self, ui: &mut Ui) {
         let before = self.request;
-        egui::Panel::left("chain settings").default_size(290.0).show(ui, |ui| {
-            ScrollArea::vertical().show(ui, |ui| self.settings_ui(ui));
-        });
-        if self.request != before {
-            self.run = Run::start(&self.request).map_err(|error| error.to_string());
-            self.textures = None;
-            self.shown = self.shown.min(self.request.settings.n_steps - 1);
-        }
-        self.work(ui);
-        egui::Panel::bottom("timeline").show(ui, |ui| self.timeline_ui(ui));
-        egui::CentralPanel::default().show(ui, |ui| match &self.run {
-            Ok(run) => match run.frames.get(self.shown).or(run.frames.last()) {
-                Some(frame) => {
-                    let step = self.shown.min(run.frames.len() - 1);
-                    show_frame(ui, frame, step, &mut self.textures);
-                }
-                None => {
-                    ui.spinner();
-                }
-            },
-            Err(error) => {
-                ui.colored_label(ui.visuals().error_fg_color, error);
+        controls::beside(ui, "chain", self, Self::settings_ui, |panel, ui| {
+            if panel.request != before {
+                panel.restart();
             }
+            panel.work(ui);
+            egui::Panel::bottom("timeline").show(ui, |ui| panel.timeline_ui(ui));
+            egui::CentralPanel::default().show(ui, |ui| {
+                ScrollArea::both().show(ui, |ui| panel.frame_ui(ui));
+            });
         });
+    }
+
+    /// Starts a chain with the new settings; what is on the screen stays until it is there.
+    fn restart(&mut self) {
+        self.shown = self.shown.min(self.request.settings.n_steps - 1);
+        let old = std::mem::replace(&mut self.run, Err(String::new())).ok();
+        self.run = Run::start(&self.request, old.as_ref()).map_err(|error| error.to_string());
+        if let Some(mut old) = old
+            && !old.frames.is_empty()
+        {
+            let last = self.shown.min(old.frames.len() - 1);
+            // A chain that had not come as far has shown the stale frame all along.
+            if self.stale.is_none() || old.frames.len() > self.shown {
+                self.stale = Some(old.frames.swap_remove(last));
+            }
+        }
+        self.view.n_runs += 1;
     }
 
     fn settings_ui(&mut self, ui: &mut Ui) {
@@ -95,28 +112,23 @@ impl ChainPanel {
         let most = settings.n_steps as f64;
         settings.td = settings.td.min(most);
         ui.add(Slider::new(&mut settings.td, 0.0..=most).text("time difference td")).on_hover_text(
-            "Each step takes the state this many steps further than the clock says, so the network is told of more noise than there is.\n\n\
+            "Each step takes the state this many steps further than the clock says, so the denoiser is told of more noise than there is.\n\n\
              t_now = 1 − step/steps\nt_next = max(1 − (step + 1 + td)/steps, 0)",
         );
         controls::sampler(ui, &mut settings.sampler, &Sampler::ALL);
         controls::self_cond(ui, &mut settings.self_cond);
-        ui.add(Slider::new(trust, 0.0..=0.01).text("trust β")).on_hover_text(
+        ui.add(Slider::new(trust, 0.0..=0.01).text("trust in the last guess β")).on_hover_text(
             "How much this perfect denoiser lets its earlier guess count. A trained network learns this by itself; at 0 all \
              self-conditioning strategies are the same.",
         );
         let explanation = "How a colour value from 0 to 255 is written: in base 2, in a code where neighbours differ in one bit, in base 2 \
-             after a random shuffle, as 256 yes-or-no numbers, or not as bits at all.";
-        let encodings = [Encoding::Uint8, Encoding::Gray, Encoding::Uint8Rand, Encoding::Continuous];
-        controls::choice(ui, "encoding", explanation, encoding, &encodings, |encoding| encoding.label());
+             after a random shuffle, or not as bits at all.";
+        controls::choice(ui, "encoding", explanation, encoding, &ENCODINGS, |encoding| encoding.label());
         controls::seed(ui, seed);
         ui.add_space(8.0);
         if let Ok(run) = &self.run {
-            ui.weak(format!(
-                "{} of {} steps made, {} evaluations",
-                run.frames.len(),
-                run.n_steps(),
-                run.n_evaluations()
-            ));
+            let (done, total) = (run.frames.len(), run.n_steps());
+            ui.weak(format!("{done} of {total} steps made, {} evaluations of the denoiser", run.n_evaluations()));
         }
     }
 
@@ -129,6 +141,9 @@ impl ChainPanel {
                 return;
             }
             ui.ctx().request_repaint();
+        }
+        if run.frames.len() > self.shown {
+            self.stale = None;
         }
         let now = ui.input(|input| input.time);
         if let Some(next_at) = self.next_at
@@ -146,12 +161,14 @@ impl ChainPanel {
     }
 
     fn timeline_ui(&mut self, ui: &mut Ui) {
-        let last = self.request.settings.n_steps - 1;
+        let n_steps = self.request.settings.n_steps;
+        let last = n_steps - 1;
         ui.add_space(4.0);
         ui.horizontal(|ui| {
             let is_playing = self.next_at.is_some();
-            let play = ui.button(if is_playing { "Pause" } else { "Play" }).on_hover_text("Space");
-            let space = ui.input(|input| input.key_pressed(egui::Key::Space)) && !ui.ctx().egui_wants_keyboard_input();
+            let play = ui.button(if is_playing { "Pause" } else { "Play" }).on_hover_text("Space bar");
+            let space =
+                ui.input(|input| input.key_pressed(egui::Key::Space)) && ui.memory(|memory| memory.focused().is_none());
             if play.clicked() || space {
                 self.next_at = if is_playing { None } else { Some(0.0) };
                 if !is_playing && self.shown >= last {
@@ -159,53 +176,101 @@ impl ChainPanel {
                 }
             }
             for (text, hint, to) in [
-                ("Back", "One step towards the noise", self.shown.saturating_sub(1)),
-                ("On", "One step towards the picture", (self.shown + 1).min(last)),
+                ("Previous", "One step towards the noise", self.shown.saturating_sub(1)),
+                ("Next", "One step towards the picture", (self.shown + 1).min(last)),
             ] {
                 if ui.button(text).on_hover_text(hint).clicked() {
                     (self.shown, self.next_at) = (to, None);
                 }
             }
-            ui.spacing_mut().slider_width = (ui.available_width() - 110.0).max(80.0);
-            if ui.add(Slider::new(&mut self.shown, 0..=last).text("step")).dragged() {
-                self.next_at = None;
+            ui.spacing_mut().slider_width = (ui.available_width() - 90.0).max(80.0);
+            let mut step = self.shown + 1;
+            if ui.add(Slider::new(&mut step, 1..=n_steps).text("step")).changed() {
+                (self.shown, self.next_at) = (step - 1, None);
             }
         });
         ui.add_space(4.0);
     }
+
+    fn frame_ui(&mut self, ui: &mut Ui) {
+        let run = match &self.run {
+            Ok(run) => run,
+            Err(error) => {
+                ui.colored_label(ui.visuals().error_fg_color, error);
+                return;
+            }
+        };
+        let reached = self.shown.min(run.frames.len().saturating_sub(1));
+        match (&self.stale, run.frames.get(reached)) {
+            // The old pictures, under a heading that says so.
+            (Some(frame), _) => {
+                ui.horizontal(|ui| {
+                    ui.strong("Working on the new settings…");
+                    ui.label(format!("step {} of {}", run.frames.len(), self.shown + 1));
+                });
+                self.view.show(ui, frame, None);
+            }
+            (None, Some(frame)) => {
+                heading_ui(ui, frame, reached);
+                let of = (self.view.n_runs, reached);
+                self.view.show(ui, frame, Some(of));
+            }
+            (None, None) => {
+                ui.spinner();
+            }
+        }
+    }
 }
 
-fn show_frame(ui: &mut Ui, frame: &Frame, step: usize, textures: &mut Option<(usize, [TextureHandle; 2])>) {
+fn heading_ui(ui: &mut Ui, frame: &Frame, step: usize) {
     let Frame { t_now, t_next, n_off_palette, .. } = frame;
     ui.horizontal_wrapped(|ui| {
-        ui.strong(format!("Step {}", step + 1));
-        ui.label(format!("the network is told t = {t_now:.3}, the state goes to t = {t_next:.3};"));
+        ui.strong(format!("Step {}:", step + 1));
+        ui.label(format!("the denoiser is told t = {t_now:.3}, the state goes to t = {t_next:.3};"));
         let share = 100.0 * *n_off_palette as f64 / (BATCH * SIZE * SIZE) as f64;
         ui.label(format!("{share:.1}% of the guessed pixels have a colour that no scene has"));
     });
-    ui.add_space(4.0);
-    if textures.as_ref().is_none_or(|(of, _)| *of != step) {
-        let load =
-            |name: &str, image: &egui::ColorImage| ui.ctx().load_texture(name, image.clone(), TextureOptions::NEAREST);
-        *textures = Some((step, [load("noisy", &frame.noisy), load("estimate", &frame.estimate)]));
-    }
-    let Some((_, [noisy, estimate])) = textures else { return };
-    let gap = ui.spacing().item_spacing.x;
-    let side = ((ui.available_width() - gap) / 2.0).min(ui.available_height() - 190.0).max(120.0);
-    ui.horizontal(|ui| {
+}
+
+impl View {
+    /// Shows a frame; `of` says which it is, `None` keeps the pictures that are there.
+    fn show(&mut self, ui: &mut Ui, frame: &Frame, of: Option<(u64, usize)>) {
+        if self.textures.is_none() || of.is_some() && self.of != of {
+            let load = |name: &str, image: &egui::ColorImage| {
+                ui.ctx().load_texture(name, image.clone(), TextureOptions::NEAREST)
+            };
+            self.textures = Some([load("noisy", &frame.noisy), load("estimate", &frame.estimate)]);
+            self.of = of;
+        }
+        let Some([noisy, estimate]) = &self.textures else { return };
+        ui.add_space(4.0);
         let views = [
             ("Noisy state x_t, read by threshold", noisy, &frame.noisy_histogram, ui.visuals().weak_text_color()),
-            ("The denoiser's guess x̃₀", estimate, &frame.estimate_histogram, Color32::from_rgb(0x2a, 0x8c, 0xd8)),
+            ("The denoiser's guess x_pred", estimate, &frame.estimate_histogram, Color32::from_rgb(0x2a, 0x8c, 0xd8)),
         ];
-        for (name, texture, histogram, colour) in views {
-            ui.vertical(|ui| {
-                ui.set_width(side);
-                ui.label(RichText::new(name).strong());
-                ui.add(Image::from_texture(SizedTexture::new(texture.id(), Vec2::splat(side))).alt_text(name));
-                histogram_ui(ui, name, histogram, colour, side);
+        let gap = ui.spacing().item_spacing.x;
+        if controls::is_narrow(ui) {
+            let side = ui.available_width().clamp(120.0, 360.0);
+            for view in views {
+                view_ui(ui, view, side);
+            }
+        } else {
+            let side = ((ui.available_width() - gap) / 2.0).min(ui.available_height() - 190.0).max(120.0);
+            ui.horizontal(|ui| {
+                for view in views {
+                    ui.vertical(|ui| view_ui(ui, view, side));
+                }
             });
         }
-    });
+    }
+}
+
+/// One grid of pictures and the histogram of its bits.
+fn view_ui(ui: &mut Ui, (name, texture, histogram, colour): (&str, &TextureHandle, &Vec<f64>, Color32), side: f32) {
+    ui.set_width(side);
+    ui.label(RichText::new(name).strong());
+    ui.add(Image::from_texture(SizedTexture::new(texture.id(), Vec2::splat(side))).alt_text(name));
+    histogram_ui(ui, name, histogram, colour, side);
 }
 
 /// The shares of analog bits in each bin.

@@ -2,7 +2,7 @@
 
 use bit_diffusion::bits::{Codec, Encoding, hamming};
 use egui::{Color32, Grid, RichText, ScrollArea, Slider, Ui};
-use egui_plot::{FilledArea, Legend, Line, Plot};
+use egui_plot::{ColorConflictHandling, FilledArea, Legend, Line, Plot};
 
 /// The encodings that are binary codes, with their colours.
 const CODES: [(Encoding, Color32); 3] = [
@@ -33,7 +33,7 @@ impl CodesPanel {
                 let codec = Codec::pixels(encoding);
                 Row {
                     colour,
-                    statistics: hamming::by_difference(&codec),
+                    statistics: hamming::by_difference(&codec).collect(),
                     correlation: hamming::correlation(&codec).unwrap_or(0.0),
                     codec,
                 }
@@ -44,8 +44,8 @@ impl CodesPanel {
 
     pub fn ui(&mut self, ui: &mut Ui) {
         egui::CentralPanel::default().show(ui, |ui| {
-            ScrollArea::vertical().show(ui, |ui| {
-                ui.label("A colour value from 0 to 255 takes 8 bits. Click a bit to flip it: the row then shows the value that the flipped code stands for.");
+            ScrollArea::both().show(ui, |ui| {
+                ui.label("A colour value from 0 to 255 takes 8 bits. Click a bit to flip it, and the value becomes the one that the flipped code stands for.");
                 ui.add_space(4.0);
                 ui.spacing_mut().slider_width = 300.0;
                 ui.add(Slider::new(&mut self.value, 0..=255).text("value"));
@@ -101,7 +101,7 @@ impl CodesPanel {
 
     fn hamming_ui(&self, ui: &mut Ui) {
         Plot::new("hamming")
-            .legend(Legend::default())
+            .legend(Legend::default().color_conflict_handling(ColorConflictHandling::PickLast))
             .height((ui.available_height() - 8.0).max(260.0))
             .x_axis_label("difference of the values")
             .y_axis_label("differing bits")

@@ -62,15 +62,14 @@ impl Studio {
         egui::Panel::top("tabs").show(ui, |ui| {
             ui.horizontal_wrapped(|ui| {
                 ui.heading(TITLE);
-                ui.add_space(16.0);
+                ui.add_space(8.0);
                 for panel in Panel::ALL {
                     ui.selectable_value(&mut self.panel, panel, panel.label());
                 }
-                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                    theme_ui(ui);
-                    ui.weak("CPU")
-                        .on_hover_text("The perfect denoisers of this version are small: they run on the processor.");
-                });
+                ui.add_space(8.0);
+                theme_ui(ui);
+                ui.weak("on the CPU")
+                    .on_hover_text("The perfect denoisers of this version are small: they run on the processor.");
             });
         });
         match self.panel {

@@ -51,20 +51,39 @@ pub(crate) struct Run {
     chain: Chain<4>,
     denoiser: ExactDenoiser<4>,
     codec: Codec,
+    /// The encoding and the trust that the denoiser was made for.
+    knows: (Encoding, f64),
     pub frames: Vec<Frame>,
 }
 
+/// The codec of the scenes' pixels and the denoiser that knows them all.
+fn perfect_denoiser(encoding: Encoding, trust: f64, device: &Device) -> Result<(Codec, ExactDenoiser<4>), Error> {
+    let codec = Codec::new(encoding, 256, 1.0)?;
+    let mut rng = Rng::new(0);
+    let pixels: Vec<u32> = (0..N_SCENES).flat_map(|_| Scene::random(&mut rng).render()).collect();
+    let points = codec.encode_tensor(&pixels, [N_SCENES, 3, SIZE, SIZE], device)?;
+    let denoiser = ExactDenoiser::new(points, codec.scale())?.with_trust(trust)?;
+    Ok((codec, denoiser))
+}
+
 impl Run {
-    pub fn start(request: &Request) -> Result<Self, Error> {
+    /// Starts a chain; takes the denoiser over from `old` where it is the same.
+    pub fn start(request: &Request, old: Option<&Self>) -> Result<Self, Error> {
         let device = Device::flex();
-        let codec = Codec::new(request.encoding, 256, 1.0)?;
-        let mut rng = Rng::new(0);
-        let pixels: Vec<u32> = (0..N_SCENES).flat_map(|_| Scene::random(&mut rng).render()).collect();
-        let points = codec.encode_tensor(&pixels, [N_SCENES, 3, SIZE, SIZE], &device)?;
-        let [_, channels, height, width] = points.dims();
-        let denoiser = ExactDenoiser::new(points, 1.0)?.with_trust(request.trust)?;
-        let state = State::from_seed([BATCH, channels, height, width], request.seed, &device);
-        Ok(Self { chain: Chain::new(request.settings, Condition::None, state)?, denoiser, codec, frames: Vec::new() })
+        let knows = (request.encoding, request.trust);
+        let (codec, denoiser) = match old {
+            Some(old) if old.knows == knows => (old.codec.clone(), old.denoiser.clone()),
+            _ => perfect_denoiser(request.encoding, request.trust, &device)?,
+        };
+        let shape = [BATCH, 3 * codec.bits_per_symbol(), SIZE, SIZE];
+        let state = State::from_seed(shape, request.seed, &device);
+        Ok(Self {
+            chain: Chain::new(request.settings, Condition::None, state)?,
+            denoiser,
+            codec,
+            knows,
+            frames: Vec::new(),
+        })
     }
 
     pub fn is_finished(&self) -> bool {

@@ -9,7 +9,7 @@ use bit_diffusion::{
     self_cond::SelfCond,
 };
 use burn::tensor::Device;
-use egui::{Color32, ScrollArea, Slider, Ui};
+use egui::{Color32, Slider, Ui};
 use egui_plot::{HLine, Line, LineStyle, Plot, PlotPoint, PlotPoints};
 
 use crate::controls;
@@ -20,8 +20,8 @@ const N_COUNTED: usize = 2000;
 
 /// The paths of many noise values, and the bits they became.
 struct Paths {
-    /// Each path as points (1 − t, x_t).
-    points: Vec<Vec<PlotPoint>>,
+    /// Each path as points (1 − t, x_t), and whether it became a 1.
+    drawn: Vec<(Vec<PlotPoint>, bool)>,
     /// The share of all values that became 1.
     share_of_ones: f64,
 }
@@ -46,19 +46,19 @@ impl ToyPanel {
 
     pub fn ui(&mut self, ui: &mut Ui) {
         let before = (self.p, self.settings, self.seed);
-        egui::Panel::left("toy settings").default_size(290.0).show(ui, |ui| {
-            ScrollArea::vertical().show(ui, |ui| self.settings_ui(ui));
-        });
-        if before != (self.p, self.settings, self.seed) {
-            self.paths = None;
-        }
-        let (p, settings, seed) = (self.p, self.settings, self.seed);
-        let paths = self.paths.get_or_insert_with(|| draw_paths(p, settings, seed).map_err(|error| error.to_string()));
-        egui::CentralPanel::default().show(ui, |ui| match paths {
-            Ok(paths) => paths_ui(ui, p, paths),
-            Err(error) => {
-                ui.colored_label(ui.visuals().error_fg_color, &*error);
+        controls::beside(ui, "toy", self, Self::settings_ui, |panel, ui| {
+            let Self { p, settings, seed, .. } = *panel;
+            if before != (p, settings, seed) {
+                panel.paths = None;
             }
+            let paths =
+                panel.paths.get_or_insert_with(|| draw_paths(p, settings, seed).map_err(|error| error.to_string()));
+            egui::CentralPanel::default().show(ui, |ui| match paths {
+                Ok(paths) => paths_ui(ui, p, paths),
+                Err(error) => {
+                    ui.colored_label(ui.visuals().error_fg_color, &*error);
+                }
+            });
         });
     }
 
@@ -70,7 +70,7 @@ impl ToyPanel {
         );
         ui.add_space(8.0);
         ui.add(Slider::new(&mut self.p, 0.02..=0.98).text("probability p"))
-            .on_hover_text("How often the bit is 1.\n\nx̃₀ = tanh(√γ·x_t/(1−γ) + ½ ln(p/(1−p)))");
+            .on_hover_text("How often the bit is 1.\n\nx_pred = tanh(√γ·x_t/(1−γ) + ½ ln(p/(1−p)))");
         controls::n_steps(ui, &mut self.settings.n_steps);
         controls::sampler(
             ui,
@@ -86,7 +86,7 @@ impl ToyPanel {
                 100.0 * self.p
             ));
         }
-        ui.label("DDIM is deterministic: all noise above the dashed line becomes 1. DDPM adds noise on the way, so a path may cross.");
+        ui.label("DDIM is deterministic: with enough steps, all noise above the dashed line becomes 1. DDPM adds noise on the way, so a path may cross.");
     }
 }
 
@@ -105,8 +105,9 @@ fn draw_paths(p: f64, settings: Settings, seed: u64) -> Result<Paths, Error> {
         }
         ControlFlow::Continue(())
     })?;
-    let n_ones = x_pred.into_data().iter::<f32>().filter(|&x| x > 0.0).count();
-    Ok(Paths { points, share_of_ones: n_ones as f64 / N_COUNTED as f64 })
+    let ones: Vec<bool> = x_pred.into_data().iter::<f32>().map(|x| x > 0.0).collect();
+    let n_ones = ones.iter().filter(|is_one| **is_one).count();
+    Ok(Paths { drawn: points.into_iter().zip(ones).collect(), share_of_ones: n_ones as f64 / N_COUNTED as f64 })
 }
 
 fn paths_ui(ui: &mut Ui, p: f64, paths: &Paths) {
@@ -122,11 +123,13 @@ fn paths_ui(ui: &mut Ui, p: f64, paths: &Paths) {
         .include_y(-3.2)
         .include_y(3.2)
         .show(ui, |plot| {
-            for path in &paths.points {
-                let becomes_one = path.last().is_some_and(|point| point.y > 0.0);
-                let colour =
-                    if becomes_one { Color32::from_rgb(0x2a, 0x8c, 0xd8) } else { Color32::from_rgb(0xd8, 0x7a, 0x2a) };
-                let name = if becomes_one { "becomes 1" } else { "becomes −1" };
+            for (path, becomes_one) in &paths.drawn {
+                let colour = if *becomes_one {
+                    Color32::from_rgb(0x2a, 0x8c, 0xd8)
+                } else {
+                    Color32::from_rgb(0xd8, 0x7a, 0x2a)
+                };
+                let name = if *becomes_one { "becomes 1" } else { "becomes −1" };
                 plot.line(Line::new(name, PlotPoints::Borrowed(path)).color(colour.gamma_multiply(0.6)));
             }
             if let Ok(divide) = divide {

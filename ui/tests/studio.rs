@@ -48,10 +48,10 @@ fn a_new_seed_restarts_the_chain() {
 #[test]
 fn stepping_stops_the_playing() {
     let mut harness = studio([1280.0, 800.0]);
-    finish(&mut harness);
-    harness.get_by_label("Pause").click();
-    harness.step();
-    harness.get_by_label("On").click();
+    // Playing has only begun.
+    harness.run_steps(3);
+    assert!(harness.query_by_label("Pause").is_some());
+    harness.get_by_label("Next").click();
     harness.run_steps(3);
     assert!(harness.query_by_label("Play").is_some());
 }
@@ -72,7 +72,7 @@ fn one_bit_comes_out_with_its_probability() {
     let mut harness = studio([1280.0, 800.0]);
     harness.get_by_label(Panel::Toy.label()).click();
     harness.run_steps(3);
-    let text = harness.get_by_label_contains("became 1").accesskit_node().label().unwrap_or_default();
+    let text = harness.get_by_label_contains("became 1").accesskit_node().value().unwrap_or_default();
     let share: f64 =
         text.split('%').next().and_then(|share| share.parse().ok()).expect("the text starts with the share");
     // Four standard errors of 70% among 2000.
@@ -86,4 +86,8 @@ fn flipping_a_bit_leads_to_another_value() {
     harness.run_steps(3);
     // 100 is 0010 0110 with the lowest bit first; flipping each in turn.
     assert!(harness.query_by_label("101, 102, 96, 108, 116, 68, 36, 228").is_some());
+    // The first button is bit 0 of UINT8: 100 becomes 101, whose bits are those of 100 but for that one.
+    harness.get_all_by_label("0").next().unwrap().click();
+    harness.run_steps(3);
+    assert!(harness.query_by_label("100, 103, 97, 109, 117, 69, 37, 229").is_some());
 }

@@ -12,14 +12,19 @@ const CANVAS: &str = "studio";
 struct Page {
     studio: Studio,
     canvas: web_sys::HtmlCanvasElement,
+    /// The progress that the canvas has been told of.
+    shown: Option<(usize, usize)>,
 }
 
 impl eframe::App for Page {
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
         self.studio.ui(ui);
         // What the page has done so far, for scripts and tests that cannot read a canvas.
-        let (done, total) = self.studio.progress();
-        let _ = self.canvas.set_attribute("data-progress", &format!("{done}/{total}"));
+        let progress = self.studio.progress();
+        if self.shown != Some(progress) {
+            self.shown = Some(progress);
+            let _ = self.canvas.set_attribute("data-progress", &format!("{}/{}", progress.0, progress.1));
+        }
     }
 }
 
@@ -30,7 +35,7 @@ pub async fn start() -> Result<(), JsValue> {
     let document = web_sys::window().and_then(|window| window.document()).ok_or("there is no document")?;
     let canvas = document.get_element_by_id(CANVAS).ok_or("index.html has no canvas with the id \"studio\"")?;
     let canvas = canvas.dyn_into::<web_sys::HtmlCanvasElement>()?;
-    let page = Page { studio: Studio::default(), canvas: canvas.clone() };
+    let page = Page { studio: Studio::default(), canvas: canvas.clone(), shown: None };
     eframe::WebRunner::new().start(canvas, eframe::WebOptions::default(), Box::new(|_| Ok(Box::new(page)))).await
 }
 

@@ -15,21 +15,18 @@ pub struct HammingAt {
     pub max: u32,
 }
 
-/// The statistics for every difference from 1 to K − 1; empty for an encoding that is no binary code.
-#[must_use]
-pub fn by_difference(codec: &Codec) -> Vec<HammingAt> {
+/// The statistics for every difference from 1 to K − 1; none for an encoding that is no binary code.
+pub fn by_difference(codec: &Codec) -> impl Iterator<Item = HammingAt> + '_ {
     let codes = codec.codes();
-    (1..codes.len())
-        .map(|difference| {
-            let distances = || codes.iter().zip(&codes[difference..]).map(|(a, b)| (a ^ b).count_ones());
-            HammingAt {
-                difference,
-                min: distances().min().unwrap_or(0),
-                mean: f64::from(distances().sum::<u32>()) / (codes.len() - difference) as f64,
-                max: distances().max().unwrap_or(0),
-            }
-        })
-        .collect()
+    (1..codes.len()).map(move |difference| {
+        let distances = || codes.iter().zip(&codes[difference..]).map(|(a, b)| (a ^ b).count_ones());
+        HammingAt {
+            difference,
+            min: distances().min().unwrap_or(0),
+            mean: f64::from(distances().sum::<u32>()) / (codes.len() - difference) as f64,
+            max: distances().max().unwrap_or(0),
+        }
+    })
 }
 
 /// Pearson's correlation of the two distances over all pairs of different symbols; `None` without a binary code.
@@ -62,7 +59,8 @@ mod tests {
 
     #[test]
     fn gray_neighbours_differ_in_one_bit() {
-        let neighbours = by_difference(&Codec::pixels(Encoding::Gray))[0];
+        let codec = Codec::pixels(Encoding::Gray);
+        let neighbours = by_difference(&codec).next().unwrap();
         assert_eq!((neighbours.min, neighbours.max), (1, 1));
     }
 
@@ -77,6 +75,6 @@ mod tests {
     #[test]
     fn encodings_without_a_code_have_no_statistics() {
         let codec = Codec::pixels(Encoding::OneHot);
-        assert!(by_difference(&codec).is_empty() && correlation(&codec).is_none());
+        assert!(by_difference(&codec).next().is_none() && correlation(&codec).is_none());
     }
 }

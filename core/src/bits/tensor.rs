@@ -87,7 +87,7 @@ impl Codec {
         let device = logits.device();
         let shape = logits.dims();
         let k = self.alphabet();
-        if D < 2 || !shape[1].is_multiple_of(k) {
+        if D < 2 || shape[1] == 0 || !shape[1].is_multiple_of(k) {
             return Err(Error::shape("logits", &shape, format!("a multiple of K = {k} along dimension 1")));
         }
         let channels = shape[1] / k;

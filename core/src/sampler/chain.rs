@@ -103,9 +103,11 @@ impl<const D: usize> Chain<D> {
         settings.validate()?;
         state.validate()?;
         condition.validate(state.x_t.dims()[0])?;
-        // k·n/n is exactly k, so the same number of steps resumes exactly.
-        state.position = state.position * settings.n_steps as f64 / state.n_steps as f64;
-        state.n_steps = settings.n_steps;
+        // Only where it changes, so that the same number of steps resumes exactly.
+        if state.n_steps != settings.n_steps {
+            state.position = state.position * settings.n_steps as f64 / state.n_steps as f64;
+            state.n_steps = settings.n_steps;
+        }
         Ok(Self { settings, condition, state })
     }
 

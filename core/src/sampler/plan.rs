@@ -127,8 +127,8 @@ fn dpm_solver_3(schedule: &Schedule, now: &Level, next: &Level) -> Vec<Stage> {
     const R2: f64 = 2.0 / 3.0;
     let h = next.lambda - now.lambda;
     let (first, second) = (now.towards(next, R1, schedule), now.towards(next, R2, schedule));
-    // φ₂ of a stretch: (e^{−h} − 1)/h + 1.
-    let phi_2 = |h: f64| (-h).exp_m1() / h + 1.0;
+    // φ₂ of a stretch, (e^{−h} − 1)/h + 1; where that is a difference of two equal numbers, its series.
+    let phi_2 = |h: f64| if h < 1e-5 { h / 2.0 - h * h / 6.0 } else { (-h).exp_m1() / h + 1.0 };
     let second_whole = -second.alpha * (-R2 * h).exp_m1();
     let second_correction = R2 / R1 * second.alpha * phi_2(R2 * h);
     let whole = -next.alpha * (-h).exp_m1();
@@ -195,6 +195,19 @@ mod tests {
                     assert!((last.x_t - exact.x_t).abs() < 1e-12, "{sampler:?}");
                     assert!((total - exact.estimates[0]).abs() < 1e-9, "{sampler:?} {schedule:?} {t_now}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn steps_too_small_for_the_schedule_stand_still() {
+        // So flat at t = 1 that a millionth of the way changes γ by nothing at all.
+        let flat = Schedule::CosineRange { start: 0.0, end: 1.0, tau: 3.0 };
+        flat.validate().unwrap();
+        for sampler in Sampler::ALL {
+            for stage in plan(sampler, &flat, 1.0, 1.0 - 1e-6, None) {
+                assert!((stage.x_t - 1.0).abs() < 1e-9, "{sampler:?}: {stage:?}");
+                assert!(stage.estimates.iter().all(|c| c.abs() < 1e-9), "{sampler:?}: {stage:?}");
             }
         }
     }

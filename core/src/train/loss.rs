@@ -54,8 +54,16 @@ pub fn loss<const D: usize>(
     let shape = x_0.dims();
     denoiser.accepts(shape, condition)?;
     condition.validate(shape[0])?;
-    if draw.eps.dims() != shape || draw.gamma.len() != shape[0] || draw.n_self_cond > shape[0] {
+    if draw.eps.dims() != shape {
         return Err(Error::shape("training noise", &draw.eps.dims(), format!("the shape of the data, {shape:?}")));
+    }
+    if draw.gamma.len() != shape[0] {
+        let expected = format!("one noise level for each of {} examples", shape[0]);
+        return Err(Error::shape("noise levels", &[draw.gamma.len()], expected));
+    }
+    if draw.n_self_cond > shape[0] {
+        let allowed = format!("at most the {} examples there are", shape[0]);
+        return Err(Error::argument("self-conditioned examples", draw.n_self_cond, allowed));
     }
     let objective = denoiser.objective();
     objective.validate()?;

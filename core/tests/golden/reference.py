@@ -272,6 +272,9 @@ def main():
             "hamming_means": [round(m, 9) for m in means],
             "hamming_correlation": correlation,
         }
+    # One-hot by its definition, and continuous pixels in [-1, 1], as the paper's baseline has them.
+    one_hot = {"hot": [int(np.argmax(row)) for row in np.eye(256)], "rows": [int(row.sum()) for row in np.eye(256)]}
+    continuous = [float(v) for v in np.arange(256) / 255 * 2 - 1]
     permutations = {str(k): shuffled(k).tolist() for k in [2, 3, 10, 100, 300]}
     permutations["32000"] = shuffled(32000)[:16].tolist()
 
@@ -318,6 +321,8 @@ def main():
 
     golden = {
         "bits": bits,
+        "one_hot": one_hot,
+        "continuous": continuous,
         "permutations": permutations,
         "grid": grid,
         "schedules": schedules,
