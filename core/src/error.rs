@@ -1,5 +1,7 @@
 //! The one error of the mathematics: a number or a shape, given by a person, that cannot be used.
 
+use std::fmt::Display;
+
 /// An argument that cannot be used; says which one, what it was, and what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -28,8 +30,8 @@ pub enum Error {
 
 impl Error {
     /// The error for a number outside its range.
-    pub(crate) fn argument(name: &'static str, value: impl ToString, allowed: impl Into<String>) -> Self {
-        Self::Argument { name, value: value.to_string(), allowed: allowed.into() }
+    pub(crate) fn argument(name: &'static str, value: impl Display, allowed: impl Into<String>) -> Self {
+        Self::Argument { name, value: format!("{value}"), allowed: allowed.into() }
     }
 
     /// The error for a shape that does not fit.

@@ -12,7 +12,8 @@
 //! | [`model`] | the [`model::Denoiser`] trait and the exact denoisers |
 //! | [`self_cond`] | what the network is told of its own last estimate |
 //! | [`sampler`] | the reverse chain, step by step |
-//! | [`train`] | the training loss |
+//! | [`train`] | the training loss and the loop around it |
+//! | [`checkpoint`] | a run or a network as one file |
 //! | [`rng`] | the one source of randomness |
 //! | [`data`] | pictures to learn and to test with |
 //!
@@ -24,6 +25,7 @@
 
 mod bisect;
 pub mod bits;
+pub mod checkpoint;
 pub mod data;
 mod error;
 pub mod model;

@@ -112,11 +112,11 @@ impl Objective {
         match (self.prediction, self.loss) {
             (Prediction::Eps, _) => x_0_from_eps(output, x_t, gamma),
             (Prediction::X0, Loss::L2) => output,
-            (Prediction::X0, Loss::SigmoidCrossEntropy) => self.from_probability(sigmoid(output)),
+            (Prediction::X0, Loss::SigmoidCrossEntropy) => self.bit_of_probability(sigmoid(output)),
             (Prediction::X0, Loss::SoftmaxCrossEntropy) => {
                 let shape = output.dims();
                 let probabilities = softmax(self.by_symbol(output), 1);
-                self.from_probability(probabilities.reshape(shape))
+                self.bit_of_probability(probabilities.reshape(shape))
             }
         }
     }
@@ -144,7 +144,7 @@ impl Objective {
     }
 
     /// A probability of the high value, as an analog bit.
-    fn from_probability<const D: usize>(&self, probability: Tensor<D>) -> Tensor<D> {
+    fn bit_of_probability<const D: usize>(&self, probability: Tensor<D>) -> Tensor<D> {
         probability.mul_scalar(2.0 * self.scale).sub_scalar(self.scale)
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let objective = Objective { loss: Loss::SigmoidCrossEntropy, scale: 2.0, ..Objective::default() };
         // x₀ = +b with logit 0 costs ln 2; x₀ = −b with logit 30 costs 30.
         let loss = objective.loss(tensor(&[0.0, 30.0]), tensor(&[2.0, -2.0]), tensor(&[0.0, 0.0]));
-        assert!(close(loss, &[(std::f32::consts::LN_2 + 30.0) / 2.0]));
+        assert!(close(loss, &[0.5 * std::f32::consts::LN_2 + 15.0]));
         let estimate = objective.estimate(tensor(&[0.0, 30.0]), tensor(&[0.0, 0.0]), &[0.5]);
         assert!(close(estimate, &[0.0, 2.0]));
     }

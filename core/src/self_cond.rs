@@ -98,18 +98,17 @@ impl<const D: usize> Estimator<'_, D> {
     /// Deviation: the paper's listings clip x̃₀ inside the step only; the authors' code, and this, clip what the network is shown of
     /// it too. Data lie within ±scale, so a guess beyond that tells the network nothing.
     pub fn estimate(&self, x_t: &Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
-        let zeros = || x_t.zeros_like();
         let x_pred = match self.self_cond {
-            SelfCond::Off => self.guided(x_t, zeros(), gamma, memory),
-            SelfCond::Previous => self.guided(x_t, memory.x_pred.clone(), gamma, memory),
+            SelfCond::Off => self.guided(x_t, &x_t.zeros_like(), gamma, memory),
+            SelfCond::Previous => self.guided(x_t, &memory.x_pred.clone(), gamma, memory),
             SelfCond::Momentum { momentum } => {
                 memory.x_accu =
                     memory.x_accu.clone().mul_scalar(momentum) + memory.x_pred.clone().mul_scalar(1.0 - momentum);
-                self.guided(x_t, memory.x_accu.clone(), gamma, memory)
+                self.guided(x_t, &memory.x_accu.clone(), gamma, memory)
             }
             SelfCond::SelfGuidance { weight } => {
-                let without = self.guided(x_t, zeros(), gamma, memory);
-                let with = self.guided(x_t, self.clip(without.clone()), gamma, memory);
+                let without = self.guided(x_t, &x_t.zeros_like(), gamma, memory);
+                let with = self.guided(x_t, &self.clip(without.clone()), gamma, memory);
                 extrapolate(without, with, weight)
             }
         };
@@ -118,13 +117,15 @@ impl<const D: usize> Estimator<'_, D> {
     }
 
     /// Classifier-free guidance: `w·f(x_t, class) + (1 − w)·f(x_t, no class)`.
-    fn guided(&self, x_t: &Tensor<D>, x_pred: Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
+    fn guided(&self, x_t: &Tensor<D>, x_pred: &Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
         let gamma = vec![gamma; x_t.dims()[0]];
         let mut run = |condition: &Condition| {
             memory.n_evaluations += 1;
             self.denoiser.estimate(Input { x_t: x_t.clone(), x_pred: x_pred.clone(), gamma: &gamma, condition })
         };
-        if *self.condition == Condition::None || self.guidance == 1.0 {
+        #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
+        let is_unguided = *self.condition == Condition::None || self.guidance == 1.0;
+        if is_unguided {
             run(self.condition)
         } else {
             let without = run(&self.condition.null());

@@ -48,7 +48,7 @@ fn tensor(values: &[f32], device: &Device) -> Tensor<2> {
     Tensor::from_data(TensorData::new(values.to_vec(), SHAPE), device)
 }
 
-/// The loss in f64, with the estimates made by (w_estimate, v) and the prediction by (w, v).
+/// The loss in f64, with the estimates made by (`w_estimate`, v) and the prediction by (w, v).
 fn loss_by_hand(w: f64, w_estimate: f64, v: f64, n_self_cond: usize, prediction: Prediction) -> f64 {
     let (x_0, eps) = data();
     let mut sum = 0.0;

@@ -248,17 +248,20 @@ impl View {
             ("Noisy state x_t, read by threshold", noisy, &frame.noisy_histogram, ui.visuals().weak_text_color()),
             ("The denoiser's guess x_pred", estimate, &frame.estimate_histogram, Color32::from_rgb(0x2a, 0x8c, 0xd8)),
         ];
-        let gap = ui.spacing().item_spacing.x;
         if controls::is_narrow(ui) {
             let side = ui.available_width().clamp(120.0, 360.0);
             for view in views {
-                view_ui(ui, view, side);
+                view_ui(ui, view, side, 100.0);
             }
         } else {
-            let side = ((ui.available_width() - gap) / 2.0).min(ui.available_height() - 190.0).max(120.0);
+            // Room for the names and a small histogram is left below the pictures; what the width leaves over is the histogram's too.
+            const NAMES: f32 = 70.0;
+            let room = ui.available_size() - Vec2::new(ui.spacing().item_spacing.x, NAMES);
+            let side = (room.x / 2.0).min(room.y - 100.0).max(120.0);
+            let histogram_height = (room.y - side).clamp(80.0, 240.0);
             ui.horizontal(|ui| {
                 for view in views {
-                    ui.vertical(|ui| view_ui(ui, view, side));
+                    ui.vertical(|ui| view_ui(ui, view, side, histogram_height));
                 }
             });
         }
@@ -266,15 +269,20 @@ impl View {
 }
 
 /// One grid of pictures and the histogram of its bits.
-fn view_ui(ui: &mut Ui, (name, texture, histogram, colour): (&str, &TextureHandle, &Vec<f64>, Color32), side: f32) {
+fn view_ui(
+    ui: &mut Ui,
+    (name, texture, histogram, colour): (&str, &TextureHandle, &Vec<f64>, Color32),
+    side: f32,
+    histogram_height: f32,
+) {
     ui.set_width(side);
     ui.label(RichText::new(name).strong());
     ui.add(Image::from_texture(SizedTexture::new(texture.id(), Vec2::splat(side))).alt_text(name));
-    histogram_ui(ui, name, histogram, colour, side);
+    histogram_ui(ui, name, histogram, colour, [side, histogram_height]);
 }
 
 /// The shares of analog bits in each bin.
-fn histogram_ui(ui: &mut Ui, name: &str, shares: &[f64], colour: Color32, width: f32) {
+fn histogram_ui(ui: &mut Ui, name: &str, shares: &[f64], colour: Color32, [width, height]: [f32; 2]) {
     let limit = f64::from(HISTOGRAM_LIMIT);
     let bin = 2.0 * limit / BINS as f64;
     let bars = shares
@@ -285,7 +293,7 @@ fn histogram_ui(ui: &mut Ui, name: &str, shares: &[f64], colour: Color32, width:
     ui.weak("Its analog bits: % at each value");
     Plot::new(name)
         .width(width)
-        .height((ui.available_height() - 4.0).clamp(60.0, 150.0))
+        .height(height)
         .allow_drag(false)
         .allow_zoom(false)
         .allow_scroll(false)

@@ -35,7 +35,7 @@ pub(crate) fn self_cond(ui: &mut Ui, value: &mut SelfCond) {
     let kind_of = |option: &SelfCond| std::mem::discriminant(option);
     // Choosing a kind brings its usual parameter; the parameter has a slider of its own.
     let mut chosen = SelfCond::ALL.into_iter().find(|option| kind_of(option) == kind_of(value)).unwrap_or_default();
-    choice(ui, "self-conditioning", explanation, &mut chosen, &SelfCond::ALL, |option| option.label());
+    choice(ui, "self-conditioning", explanation, &mut chosen, &SelfCond::ALL, SelfCond::label);
     if kind_of(&chosen) != kind_of(value) {
         *value = chosen;
     }

@@ -37,7 +37,7 @@ pub(crate) fn histogram(bits: &Tensor<4>, limit: f32) -> Vec<f64> {
     let values = data.as_slice::<f32>().expect("states are f32");
     let mut counts = vec![0_u32; BINS];
     for value in values {
-        let bin = (value / limit + 1.0) / 2.0 * BINS as f32;
+        let bin = (0.5 * value / limit + 0.5) * BINS as f32;
         // `as` cuts at 0 and turns NaN into it.
         counts[(bin as usize).min(BINS - 1)] += 1;
     }

@@ -20,7 +20,7 @@ const N_COUNTED: usize = 2000;
 
 /// The paths of many noise values, and the bits they became.
 struct Paths {
-    /// Each path as points (1 − t, x_t), and whether it became a 1.
+    /// Each path as points `(1 − t, x_t)`, and whether it became a 1.
     drawn: Vec<(Vec<PlotPoint>, bool)>,
     /// The share of all values that became 1.
     share_of_ones: f64,

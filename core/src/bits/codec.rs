@@ -155,7 +155,7 @@ impl Codec {
                 best as u32
             }
             Encoding::Continuous => {
-                let share = (f64::from(bits[0]) / self.scale + 1.0) / 2.0;
+                let share = 0.5 * f64::from(bits[0]) / self.scale + 0.5;
                 // `as` turns NaN into 0 and cuts at the ends.
                 (share.clamp(0.0, 1.0) * (self.alphabet - 1) as f64).round() as u32
             }

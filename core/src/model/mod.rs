@@ -5,6 +5,7 @@
 
 mod bernoulli;
 mod exact;
+pub(crate) mod parameters;
 mod unet;
 
 use burn::tensor::Tensor;

@@ -1,6 +1,6 @@
 //! Samplers: the reverse chain from noise to data.
 //!
-//! A [`Sampler`] turns two times into the [`plan`] of one step, pure f64 coefficients. A [`Chain`] owns the state, runs
+//! A [`Sampler`] turns two times into the [`plan()`] of one step, pure f64 coefficients. A [`Chain`] owns the state, runs
 //! the steps and shows each to an observer. A [`State`] can be kept and resumed with other [`Settings`]: that is how a
 //! chain is branched.
 //!

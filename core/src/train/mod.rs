@@ -4,8 +4,8 @@
 //! stop, and what to keep. Deliberately absent: files, progress bars, threads.
 
 mod loss;
-mod parameters;
 mod trainer;
 
 pub use loss::{DEFAULT_SELF_COND_SHARE, Draw, loss};
+pub(crate) use trainer::Parts;
 pub use trainer::{Batch, Progress, TrainConfig, TrainError, Trainer};

@@ -2,17 +2,17 @@
 
 use burn::{
     module::Module as _,
-    optim::{Adam, AdamConfig, AdamState, Optimizer as _},
+    optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, Optimizer as _},
     tensor::{Device, Tensor},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_SELF_COND_SHARE, Draw, loss, parameters};
+use super::{DEFAULT_SELF_COND_SHARE, Draw, loss};
 use crate::{
     Error,
     bits::Codec,
     error::check_number,
-    model::{Condition, UNet, UNetConfig},
+    model::{Condition, UNet, UNetConfig, parameters},
     rng::Rng,
     schedule::Schedule,
 };
@@ -145,6 +145,16 @@ pub enum TrainError {
     },
 }
 
+/// The changing parts of a training run, each a list of flat tensors in the order of the parameters.
+pub(crate) struct Parts {
+    pub weights: Vec<Tensor<1>>,
+    pub ema: Vec<Tensor<1>>,
+    /// Adam's mean of the gradients.
+    pub first: Vec<Tensor<1>>,
+    /// Adam's mean of their squares.
+    pub second: Vec<Tensor<1>>,
+}
+
 /// A training run: the network, its average, the optimiser, and how far they have come.
 pub struct Trainer {
     config: TrainConfig,
@@ -200,8 +210,36 @@ impl Trainer {
     #[must_use]
     pub fn averaged(&self) -> UNet {
         let mut network = self.network.clone();
-        network.layers = parameters::with_values(network.layers.valid(), self.ema.clone());
-        network
+        network.layers = network.layers.valid();
+        network.with_parameters(self.ema.clone())
+    }
+
+    /// Everything that changes from step to step.
+    pub(crate) fn parts(&self) -> Parts {
+        let moment = |of: fn(&AdaptiveMomentumState<1>) -> &Tensor<1>| {
+            let stored = self.moments.iter().zip(&self.ema);
+            stored
+                .map(|(state, like)| state.as_ref().map_or_else(|| like.zeros_like(), |s| of(&s.momentum).clone()))
+                .collect()
+        };
+        Parts {
+            weights: parameters::values(&self.network.layers),
+            ema: self.ema.clone(),
+            first: moment(|momentum| &momentum.moment_1),
+            second: moment(|momentum| &momentum.moment_2),
+        }
+    }
+
+    /// Takes the place of a run that had made `n_steps` steps.
+    pub(crate) fn restore(&mut self, n_steps: usize, parts: Parts) {
+        self.network.layers = parameters::with_values(self.network.layers.clone(), parts.weights);
+        self.ema = parts.ema;
+        let state = |(first, second)| {
+            // Before the first step there are no moments.
+            (n_steps > 0).then(|| AdamState::new(AdaptiveMomentumState::new(n_steps, first, second)))
+        };
+        self.moments = parts.first.into_iter().zip(parts.second).map(state).collect();
+        self.n_steps = n_steps;
     }
 
     /// Learns from one batch.

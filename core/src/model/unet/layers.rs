@@ -222,6 +222,11 @@ impl Attention {
 
 /// Twice the width and height, each pixel four times.
 pub(super) fn upsample(x: Tensor<4>) -> Tensor<4> {
-    let [b, c, h, w] = x.dims();
-    x.reshape([b, c, h, 1, w, 1]).expand([b, c, h, 2, w, 2]).reshape([b, c, 2 * h, 2 * w])
+    let [batch, channels, height, width] = x.dims();
+    x.reshape([batch, channels, height, 1, width, 1]).expand([batch, channels, height, 2, width, 2]).reshape([
+        batch,
+        channels,
+        2 * height,
+        2 * width,
+    ])
 }

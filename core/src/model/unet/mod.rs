@@ -13,7 +13,7 @@ use burn::{
 use serde::{Deserialize, Serialize};
 
 use self::layers::{Attention, Init, ResidualBlock, TimeEmbedding, upsample};
-use super::{Condition, Denoiser, Input};
+use super::{Condition, Denoiser, Input, parameters};
 use crate::{
     Error,
     bits::{Codec, Encoding},
@@ -154,6 +154,52 @@ impl UNetConfig {
         self.multipliers.iter().enumerate().map(|(stage, multiplier)| (self.size >> stage, self.width * multiplier))
     }
 
+    /// The number of weights, without making them.
+    #[must_use]
+    pub fn n_parameters(&self) -> usize {
+        let conv = |from: usize, to: usize, size: usize| (from * size * size + 1) * to;
+        let linear = |from: usize, to: usize| (from + 1) * to;
+        let norm = |features: usize| 2 * features;
+        let time_dim = TimeEmbedding::dim(self.width);
+        let block = |from: usize, to: usize, size: usize| {
+            let shortcut = if from == to { 0 } else { conv(from, to, 1) };
+            let attends = self.attention_sizes.contains(&size);
+            let attention = if attends { norm(to) + conv(to, 3 * to, 1) + conv(to, to, 1) } else { 0 };
+            let convs = conv(from, to, 3) + conv(to, to, 3) + shortcut;
+            norm(from) + norm(to) + linear(time_dim, 2 * to) + convs + attention
+        };
+        let bits = self.channels * self.codec().map_or(0, |codec| codec.bits_per_symbol());
+        let mut total = conv(2 * bits, self.width, 3) + norm(self.width);
+        total += linear(self.width, time_dim) + linear(time_dim + self.n_classes, time_dim);
+        let mut skips = vec![self.width];
+        let mut features = self.width;
+        for (stage, (size, to)) in self.stages().enumerate() {
+            if stage > 0 {
+                total += conv(features, features, 3);
+                skips.push(features);
+            }
+            for _ in 0..self.n_blocks {
+                total += block(features, to, size);
+                features = to;
+                skips.push(features);
+            }
+        }
+        for (stage, (size, to)) in self.stages().enumerate().rev() {
+            for _ in 0..=self.n_blocks {
+                total += block(features + skips.pop().unwrap_or(0), to, size);
+                features = to;
+            }
+            if stage > 0 {
+                total += conv(features, features, 3);
+            }
+        }
+        let output = match self.output {
+            Output::Linear => conv(features, bits, 3),
+            Output::SoftmaxFactorised => conv(features, self.channels * self.alphabet, 1),
+        };
+        total + norm(features) + output
+    }
+
     fn objective_with(&self, codec: &Codec) -> Objective {
         Objective {
             prediction: self.prediction,
@@ -260,6 +306,19 @@ impl UNet {
     #[must_use]
     pub fn config(&self) -> &UNetConfig {
         &self.config
+    }
+
+    /// The name and shape of every parameter.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<(String, Vec<usize>)> {
+        parameters::names(&self.layers)
+    }
+
+    /// The same network with other weights, flat, in the order of [`Self::parameters`].
+    #[must_use]
+    pub(crate) fn with_parameters(mut self, values: Vec<Tensor<1>>) -> Self {
+        self.layers = parameters::with_values(self.layers, values);
+        self
     }
 
     /// The shape of `batch` states.

@@ -5,8 +5,31 @@ use burn::{
     tensor::{Gradients, Tensor},
 };
 
+/// Every parameter's name and shape.
+pub(crate) fn names<M: Module>(module: &M) -> Vec<(String, Vec<usize>)> {
+    #[derive(Default)]
+    struct Names {
+        path: Vec<String>,
+        found: Vec<(String, Vec<usize>)>,
+    }
+    impl ModuleVisitor for Names {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.path.push(name.to_owned());
+        }
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.pop();
+        }
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.found.push((self.path.join("."), param.val().dims().to_vec()));
+        }
+    }
+    let mut names = Names::default();
+    module.visit(&mut names);
+    names.found
+}
+
 /// Every parameter, flattened, without autodiff.
-pub(super) fn values<M: Module>(module: &M) -> Vec<Tensor<1>> {
+pub(crate) fn values<M: Module>(module: &M) -> Vec<Tensor<1>> {
     struct Values(Vec<Tensor<1>>);
     impl ModuleVisitor for Values {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -19,7 +42,7 @@ pub(super) fn values<M: Module>(module: &M) -> Vec<Tensor<1>> {
 }
 
 /// Every parameter's gradient, flattened; zeros for those that the loss does not depend on.
-pub(super) fn gradients<M: Module>(module: &M, gradients: &Gradients) -> Vec<Tensor<1>> {
+pub(crate) fn gradients<M: Module>(module: &M, gradients: &Gradients) -> Vec<Tensor<1>> {
     struct Collect<'a>(&'a Gradients, Vec<Tensor<1>>);
     impl ModuleVisitor for Collect<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -34,7 +57,7 @@ pub(super) fn gradients<M: Module>(module: &M, gradients: &Gradients) -> Vec<Ten
 }
 
 /// The module with other values, given as [`values`] returns them.
-pub(super) fn with_values<M: Module>(module: M, values: Vec<Tensor<1>>) -> M {
+pub(crate) fn with_values<M: Module>(module: M, values: Vec<Tensor<1>>) -> M {
     struct Replace(std::vec::IntoIter<Tensor<1>>);
     impl ModuleMapper for Replace {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
