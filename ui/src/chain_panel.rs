@@ -8,7 +8,7 @@ use bit_diffusion::{
     sampler::{Sampler, Settings},
 };
 use egui::{Color32, Image, RichText, ScrollArea, Slider, TextureHandle, TextureOptions, Ui, Vec2, load::SizedTexture};
-use egui_plot::{Bar, BarChart, Plot};
+use egui_plot::{Bar, BarChart};
 
 use crate::{
     controls,
@@ -291,13 +291,9 @@ fn histogram_ui(ui: &mut Ui, name: &str, shares: &[f64], colour: Color32, [width
         .map(|(i, share)| Bar::new(-limit + (i as f64 + 0.5) * bin, 100.0 * share).width(bin))
         .collect();
     ui.weak("Its analog bits: % at each value");
-    Plot::new(name)
+    controls::still_plot(name)
         .width(width)
         .height(height)
-        .allow_drag(false)
-        .allow_zoom(false)
-        .allow_scroll(false)
-        .allow_boxed_zoom(false)
         .include_y(0.0)
         .include_x(-limit)
         .include_x(limit)

@@ -2,7 +2,9 @@
 
 use bit_diffusion::bits::{Codec, Encoding, hamming};
 use egui::{Color32, Grid, RichText, ScrollArea, Slider, Ui};
-use egui_plot::{ColorConflictHandling, FilledArea, Legend, Line, Plot};
+use egui_plot::{Legend, Line};
+
+use crate::controls;
 
 /// The encodings that are binary codes, with their colours.
 const CODES: [(Encoding, Color32); 3] = [
@@ -54,8 +56,8 @@ impl CodesPanel {
                 ui.add_space(12.0);
                 ui.strong("Does a code keep the order?");
                 ui.label(
-                    "For every pair of values: how far apart they are, and how many bits differ (the band is the range, the line the mean). In UINT8 \
-                     and Gray code near values tend to share bits; after the shuffle nothing of the order is left, so each value is only a name.",
+                    "For every pair of values: how far apart they are, and how many bits differ on average. In UINT8 and Gray code near \
+                     values tend to share bits; after the shuffle nothing of the order is left, so each value is only a name.",
                 );
                 self.hamming_ui(ui);
             });
@@ -100,27 +102,16 @@ impl CodesPanel {
     }
 
     fn hamming_ui(&self, ui: &mut Ui) {
-        Plot::new("hamming")
-            .legend(Legend::default().color_conflict_handling(ColorConflictHandling::PickLast))
+        controls::still_plot("hamming")
+            .legend(Legend::default())
             .height((ui.available_height() - 8.0).max(260.0))
             .x_axis_label("difference of the values")
             .y_axis_label("differing bits")
-            .allow_drag(false)
-            .allow_zoom(false)
-            .allow_scroll(false)
-            .allow_boxed_zoom(false)
             .include_y(0.0)
             .include_y(8.0)
             .show(ui, |plot| {
                 for row in &self.rows {
                     let name = format!("{}, correlation {:.2}", row.codec.encoding().label(), row.correlation);
-                    let of =
-                        |value: fn(&hamming::HammingAt) -> f64| row.statistics.iter().map(value).collect::<Vec<f64>>();
-                    let xs = of(|at| at.difference as f64);
-                    let (low, high) = (of(|at| f64::from(at.min)), of(|at| f64::from(at.max)));
-                    plot.add(
-                        FilledArea::new(name.clone(), &xs, &low, &high).fill_color(row.colour.gamma_multiply(0.12)),
-                    );
                     let means: Vec<[f64; 2]> =
                         row.statistics.iter().map(|at| [at.difference as f64, at.mean]).collect();
                     plot.line(Line::new(name, means).color(row.colour).width(2.0));

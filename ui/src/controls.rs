@@ -2,6 +2,7 @@
 
 use bit_diffusion::{sampler::Sampler, self_cond::SelfCond};
 use egui::{ComboBox, DragValue, Slider, Ui};
+use egui_plot::Plot;
 
 /// A choice among named values.
 pub(crate) fn choice<T: Copy + PartialEq>(
@@ -92,4 +93,9 @@ pub(crate) fn beside<T>(
 /// Whether there is too little room for settings beside the pictures.
 pub(crate) fn is_narrow(ui: &Ui) -> bool {
     ui.ctx().content_rect().width() < 760.0
+}
+
+/// A plot that stays where it is: dragging and scrolling over it move the page.
+pub(crate) fn still_plot(name: &str) -> Plot<'_> {
+    Plot::new(name).allow_drag(false).allow_zoom(false).allow_scroll(false).allow_boxed_zoom(false)
 }

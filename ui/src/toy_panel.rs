@@ -10,7 +10,7 @@ use bit_diffusion::{
 };
 use burn::tensor::Device;
 use egui::{Color32, Slider, Ui};
-use egui_plot::{HLine, Line, LineStyle, Plot, PlotPoint, PlotPoints};
+use egui_plot::{HLine, Line, LineStyle, PlotPoint, PlotPoints};
 
 use crate::controls;
 
@@ -113,16 +113,9 @@ fn draw_paths(p: f64, settings: Settings, seed: u64) -> Result<Paths, Error> {
 fn paths_ui(ui: &mut Ui, p: f64, paths: &Paths) {
     ui.weak("From noise, left, to a bit, right: the value of each path as the clock runs from t = 1 to t = 0");
     let divide = Bernoulli::new(p).map(|bit| bit.divide());
-    Plot::new("paths")
-        .x_axis_label("1 − t")
-        .y_axis_label("x_t")
-        .allow_drag(false)
-        .allow_zoom(false)
-        .allow_scroll(false)
-        .allow_boxed_zoom(false)
-        .include_y(-3.2)
-        .include_y(3.2)
-        .show(ui, |plot| {
+    controls::still_plot("paths").x_axis_label("1 − t").y_axis_label("x_t").include_y(-3.2).include_y(3.2).show(
+        ui,
+        |plot| {
             for (path, becomes_one) in &paths.drawn {
                 let colour = if *becomes_one {
                     Color32::from_rgb(0x2a, 0x8c, 0xd8)
@@ -135,5 +128,6 @@ fn paths_ui(ui: &mut Ui, p: f64, paths: &Paths) {
             if let Ok(divide) = divide {
                 plot.hline(HLine::new("divide", divide).style(LineStyle::dashed_loose()));
             }
-        });
+        },
+    );
 }
