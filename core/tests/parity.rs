@@ -8,11 +8,12 @@ use std::{io::Write as _, ops::ControlFlow};
 
 use bit_diffusion::{
     bits::{Codec, Encoding},
-    model::{Condition, ExactDenoiser},
+    model::{Condition, Denoiser as _, ExactDenoiser, Input, UNetConfig},
     objective::{Loss, Objective},
     rng::Rng,
     sampler::{Chain, Sampler, Settings, State},
     self_cond::SelfCond,
+    train::{Batch, TrainConfig, Trainer},
 };
 use burn::tensor::{Device, Int, Tensor, wgpu::WgpuInitError};
 
@@ -57,6 +58,8 @@ fn cpu_and_gpu_agree() {
     objectives(&cpu, &gpu);
     chains(&cpu, &gpu);
     gradients(&cpu, &gpu);
+    networks(&cpu, &gpu);
+    training(&cpu, &gpu);
 }
 
 fn codecs(cpu: &Device, gpu: &Device) {
@@ -123,4 +126,48 @@ fn gradients(cpu: &Device, gpu: &Device) {
         values(output.grad(&loss.backward()).expect("the output is used"))
     };
     assert_close(&on(cpu.clone()), &on(gpu.clone()), 1e-6, "gradient");
+}
+
+/// As small as a U-Net gets with all its parts: two sizes, attention, a class.
+fn tiny() -> UNetConfig {
+    UNetConfig {
+        size: 4,
+        channels: 1,
+        encoding: Encoding::Gray,
+        alphabet: 4,
+        width: 8,
+        multipliers: vec![1, 2],
+        n_blocks: 1,
+        attention_sizes: vec![2],
+        head_dim: 8,
+        n_classes: 2,
+        ..UNetConfig::cifar10()
+    }
+}
+
+fn networks(cpu: &Device, gpu: &Device) {
+    let condition = Condition::Classes(vec![Some(1), None]);
+    let on = |device: &Device| {
+        let network = tiny().init(3, device).unwrap();
+        let x_t = Rng::new(1).normal_tensor(network.state_shape(2), device);
+        let x_pred = x_t.clone().sign();
+        values(network.forward(Input { x_t, x_pred, gamma: &[0.2, 0.7], condition: &condition }))
+    };
+    // A fresh network's output is almost 0, of the size of 1e-5.
+    assert_close(&on(cpu), &on(gpu), 1e-8, "U-Net");
+}
+
+fn training(cpu: &Device, gpu: &Device) {
+    let config = TrainConfig { batch_size: 2, learning_rate: 1e-2, n_warmup_steps: 0, ..TrainConfig::new(tiny()) };
+    let batch = Batch { pixels: (0..32).map(|i| i % 4).collect(), classes: vec![0, 1] };
+    let on = |device: &Device| {
+        let mut trainer = Trainer::new(config.clone(), device).unwrap();
+        let losses = (0..4).map(|_| pollster::block_on(trainer.step(&batch)).unwrap().loss);
+        losses.collect::<Vec<f32>>()
+    };
+    // Adam divides by the size of the gradient, so it enlarges the rounding of the smallest ones.
+    let (a, b) = (on(cpu), on(gpu));
+    assert!(a[3] != a[0], "nothing was learned: {a:?}");
+    assert_close(&a, &b, 1e-2, "training");
+    assert_close(&a[..2], &b[..2], 1e-4, "first steps");
 }
