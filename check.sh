@@ -128,7 +128,7 @@ tool() {
 build_tools() {
     local bindgen
     bindgen=$(awk '$0 == "name = \"wasm-bindgen\"" { getline; gsub(/[^0-9.]/, ""); print }' Cargo.lock)
-    tool wasm-bindgen-cli "$bindgen" && tool trunk 0.22.1
+    tool wasm-bindgen-cli "$bindgen" && tool trunk 0.21.14
 }
 
 if find_wasm_compiler; then

@@ -167,7 +167,7 @@ fn training(cpu: &Device, gpu: &Device) {
     };
     // Adam divides by the size of the gradient, so it enlarges the rounding of the smallest ones.
     let (a, b) = (on(cpu), on(gpu));
-    assert!(a[3] != a[0], "nothing was learned: {a:?}");
+    assert!((a[3] - a[0]).abs() > 1e-3, "nothing was learned: {a:?}");
     assert_close(&a, &b, 1e-2, "training");
     assert_close(&a[..2], &b[..2], 1e-4, "first steps");
 }

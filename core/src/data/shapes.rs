@@ -1,6 +1,7 @@
 //! The shapes world: small pictures of flat-coloured shapes, made from a seed.
 //!
-//! Every colour is one of a few, so that any wrong bit shows, and can be counted: [`n_off_palette`].
+//! Every colour is one of a few, so that any wrong bit shows, and can be counted: [`n_off_palette`]. Whether a picture is a scene
+//! at all is exact too: [`Scene::parse`].
 
 use crate::rng::Rng;
 
@@ -98,31 +99,63 @@ impl Scene {
     pub fn render(&self) -> Vec<u32> {
         let mut colours = vec![self.background; SIZE * SIZE];
         for shape in &self.shapes {
-            let half = SIZE / 2;
-            let margin = (half - SHAPE_SIZE) / 2;
-            let (left, top) = (shape.quarter % 2 * half + margin, shape.quarter / 2 * half + margin);
-            for y in 0..SHAPE_SIZE {
-                for x in 0..SHAPE_SIZE {
-                    if shape.kind.covers(x, y) {
-                        colours[(top + y) * SIZE + left + x] = shape.colour;
-                    }
+            for (i, covers) in shape_pixels(shape.kind, shape.quarter) {
+                if covers {
+                    colours[i] = shape.colour;
                 }
             }
         }
         (0..3).flat_map(|channel| colours.iter().map(move |&colour| u32::from(PALETTE[colour][channel]))).collect()
     }
+
+    /// The scene that a picture shows, if it shows one to the last pixel; shapes in the order of their quarters.
+    #[must_use]
+    pub fn parse(picture: &[u32]) -> Option<Self> {
+        if picture.len() != 3 * SIZE * SIZE {
+            return None;
+        }
+        // The corner is always background.
+        let background = colour_at(picture, 0).filter(|&colour| colour < N_BACKGROUNDS)?;
+        let shape_in = |quarter: usize| {
+            let matches = |kind: Kind| {
+                let mut pixels = shape_pixels(kind, quarter);
+                let colour = pixels.clone().find(|(_, covers)| *covers).and_then(|(i, _)| colour_at(picture, i))?;
+                let is_shape = colour >= N_BACKGROUNDS
+                    && pixels
+                        .all(|(i, covers)| colour_at(picture, i) == Some(if covers { colour } else { background }));
+                is_shape.then_some(Shape { kind, colour, quarter })
+            };
+            Kind::ALL.into_iter().find_map(matches)
+        };
+        let shapes: Vec<Shape> = (0..4).filter_map(shape_in).collect();
+        let scene = Self { background, shapes };
+        // What lies outside the shapes, or is no shape, shows here.
+        ((1..=3).contains(&scene.shapes.len()) && scene.render() == picture).then_some(scene)
+    }
+}
+
+/// The pixels of the square that a shape stands in, and whether the shape covers them.
+fn shape_pixels(kind: Kind, quarter: usize) -> impl Iterator<Item = (usize, bool)> + Clone {
+    let half = SIZE / 2;
+    let margin = (half - SHAPE_SIZE) / 2;
+    let (left, top) = (quarter % 2 * half + margin, quarter / 2 * half + margin);
+    (0..SHAPE_SIZE * SHAPE_SIZE).map(move |i| {
+        let (x, y) = (i % SHAPE_SIZE, i / SHAPE_SIZE);
+        ((top + y) * SIZE + left + x, kind.covers(x, y))
+    })
+}
+
+/// The colour of a pixel, as an index into [`PALETTE`].
+fn colour_at(picture: &[u32], pixel: usize) -> Option<usize> {
+    let n = picture.len() / 3;
+    let colour = [0, 1, 2].map(|channel| picture[channel * n + pixel]);
+    PALETTE.iter().position(|known| known.map(u32::from) == colour)
 }
 
 /// How many pixels of a picture, laid out as [`Scene::render`] does, have a colour that is not of the palette.
 #[must_use]
 pub fn n_off_palette(picture: &[u32]) -> usize {
-    let n = picture.len() / 3;
-    (0..n)
-        .filter(|&i| {
-            let colour = [picture[i], picture[n + i], picture[2 * n + i]];
-            !PALETTE.iter().any(|known| known.map(u32::from) == colour)
-        })
-        .count()
+    (0..picture.len() / 3).filter(|&pixel| colour_at(picture, pixel).is_none()).count()
 }
 
 #[cfg(test)]
@@ -141,9 +174,29 @@ mod tests {
             let mut picture = scene.render();
             assert_eq!(picture.len(), 3 * SIZE * SIZE);
             assert_eq!(n_off_palette(&picture), 0);
+            let mut sorted = scene.clone();
+            sorted.shapes.sort_by_key(|shape| shape.quarter);
+            assert_eq!(Scene::parse(&picture), Some(sorted));
             picture[100] ^= 1;
             assert_eq!(n_off_palette(&picture), 1);
+            assert_eq!(Scene::parse(&picture), None);
         }
+    }
+
+    #[test]
+    fn what_is_no_scene_does_not_parse() {
+        let empty = Scene { background: 1, shapes: vec![] };
+        assert_eq!(Scene::parse(&empty.render()), None, "a scene has a shape");
+        assert_eq!(Scene::parse(&[]), None);
+        // A shape with one pixel of another shape's colour.
+        let shape = Shape { kind: Kind::Square, colour: 3, quarter: 2 };
+        let mut picture = Scene { background: 0, shapes: vec![shape] }.render();
+        let inside = (SIZE / 2 + 3) * SIZE + 3;
+        for channel in 0..3 {
+            picture[channel * SIZE * SIZE + inside] = u32::from(PALETTE[4][channel]);
+        }
+        assert_eq!(n_off_palette(&picture), 0);
+        assert_eq!(Scene::parse(&picture), None);
     }
 
     #[test]
