@@ -139,9 +139,10 @@ async fn write(
     groups: &[(&str, Vec<Tensor<1>>)],
     precision: Precision,
 ) -> Result<Vec<u8>, CheckpointError> {
+    let parameters = trainer.parameters();
     let mut entries = Vec::new();
     for (group, tensors) in groups {
-        for ((name, shape), tensor) in trainer.averaged().parameters().into_iter().zip(tensors) {
+        for ((name, shape), tensor) in parameters.iter().zip(tensors) {
             let data = tensor.to_data_async().await.map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
             let values: Vec<f32> =
                 data.try_to_vec().map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
@@ -151,7 +152,7 @@ async fn write(
                     (Dtype::F16, values.iter().flat_map(|&value| f16::from_f32(value).to_le_bytes()).collect())
                 }
             };
-            entries.push((format!("{group}.{name}"), shape, dtype, bytes));
+            entries.push((format!("{group}.{name}"), shape.clone(), dtype, bytes));
         }
     }
     entries.sort_by(|a, b| a.0.cmp(&b.0));

@@ -214,6 +214,11 @@ impl Trainer {
         network.with_parameters(self.ema.clone())
     }
 
+    /// The name and shape of every parameter.
+    pub(crate) fn parameters(&self) -> Vec<(String, Vec<usize>)> {
+        self.network.parameters()
+    }
+
     /// Everything that changes from step to step.
     pub(crate) fn parts(&self) -> Parts {
         let moment = |of: fn(&AdaptiveMomentumState<1>) -> &Tensor<1>| {
@@ -248,6 +253,10 @@ impl Trainer {
     pub async fn step(&mut self, batch: &Batch) -> Result<Progress, TrainError> {
         let mut rng = self.rng().fork(0);
         let pieces = self.pieces(batch, &mut rng)?;
+        if self.config.network.dropout > 0.0 {
+            // Dropout is the one thing that draws on the device.
+            self.device.seed(rng.next_u64());
+        }
         let mut total_loss = Tensor::<1>::zeros([1], &self.device.clone().inner());
         let mut total: Option<Vec<Tensor<1>>> = None;
         for (x_0, condition) in pieces {
