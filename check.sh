@@ -118,17 +118,21 @@ find_wasm_compiler() {
     wasm+=("PATH=/usr/bin:$PATH" RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_abort)
 }
 
-# tool NAME VERSION: a command-line tool from crates.io, of exactly that version.
+# tool NAME VERSION [FLAG…]: a command-line tool from crates.io, of exactly that version. It runs for seconds, so it is compiled quickly
+# rather than well: trunk's own settings take ten minutes more.
 tool() {
-    local binary=${1%-cli}
-    "$cache/tools/bin/$binary" --version 2>/dev/null | grep -q " $2\b" ||
-        cargo install "$1" --version "$2" --root "$cache/tools" --target-dir "$cache/tools/target" --force
+    local name=$1 version=$2 binary=${1%-cli}
+    shift 2
+    "$cache/tools/bin/$binary" --version 2>/dev/null | grep -q " $version\b" ||
+        cargo install "$name" --version "$version" "$@" --root "$cache/tools" --target-dir "$cache/tools/target" --force \
+            --config profile.release.lto=false --config profile.release.codegen-units=16
 }
 
 build_tools() {
     local bindgen
     bindgen=$(awk '$0 == "name = \"wasm-bindgen\"" { getline; gsub(/[^0-9.]/, ""); print }' Cargo.lock)
-    tool wasm-bindgen-cli "$bindgen" && tool trunk 0.21.14
+    # wasm-bindgen's own lock file no longer resolves, trunk resolves with its own only.
+    tool wasm-bindgen-cli "$bindgen" && tool trunk 0.21.14 --locked
 }
 
 if find_wasm_compiler; then
