@@ -111,7 +111,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Header, CheckpointError> {
 pub fn load_network(bytes: &[u8], device: &Device) -> Result<UNet, CheckpointError> {
     let (header, tensors) = open(bytes)?;
     let network = header.config.network.init(0, device)?;
-    let ema = read(&tensors, "ema", &network, device)?;
+    let ema = read(&tensors, "ema", &network.parameters(), device)?;
     Ok(network.with_parameters(ema))
 }
 
@@ -122,8 +122,8 @@ pub fn load_trainer(bytes: &[u8], device: &Device) -> Result<Trainer, Checkpoint
     if !tensors.iter().any(|(name, _)| name.starts_with("weights.")) {
         return Err(CheckpointError::NotTraining);
     }
-    let network = trainer.averaged();
-    let group = |group| read(&tensors, group, &network, device);
+    let parameters = trainer.parameters();
+    let group = |group| read(&tensors, group, &parameters, device);
     let parts = Parts {
         weights: group("weights")?,
         ema: group("ema")?,
@@ -196,17 +196,17 @@ fn open(bytes: &[u8]) -> Result<(Header, SafeTensors<'_>), CheckpointError> {
     Ok((header, tensors))
 }
 
-/// The tensors of a group, one for each parameter of the network.
+/// The tensors of a group, one for each of the parameters.
 fn read(
     tensors: &SafeTensors<'_>,
     group: &str,
-    network: &UNet,
+    parameters: &[(String, Vec<usize>)],
     device: &Device,
 ) -> Result<Vec<Tensor<1>>, CheckpointError> {
-    let one = |(name, shape): (String, Vec<usize>)| {
+    let one = |(name, shape): &(String, Vec<usize>)| {
         let name = format!("{group}.{name}");
         let view = tensors.tensor(&name).map_err(|_| CheckpointError::Damaged(format!("it has no {name}")))?;
-        if view.shape() != shape {
+        if view.shape() != *shape {
             let reason = format!("{name} has shape {:?}, the settings say {shape:?}", view.shape());
             return Err(CheckpointError::Damaged(reason));
         }
@@ -221,7 +221,7 @@ fn read(
         let n = values.len();
         Ok(Tensor::from_data(TensorData::new(values, [n]), &device.clone().inner()))
     };
-    network.parameters().into_iter().map(one).collect()
+    parameters.iter().map(one).collect()
 }
 
 fn checksum<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u32 {

@@ -1,5 +1,7 @@
 //! Checkpoints: a run goes on exactly where it was saved, and no file, however broken, does more than give an error.
 
+mod tiny;
+
 use bit_diffusion::{
     checkpoint::{self, CheckpointError, Precision},
     model::{Condition, Denoiser, Input, UNet, UNetConfig},
@@ -9,17 +11,7 @@ use bit_diffusion::{
 use burn::tensor::Device;
 
 fn config() -> TrainConfig {
-    let network = UNetConfig {
-        size: 4,
-        channels: 1,
-        alphabet: 4,
-        width: 8,
-        multipliers: vec![1, 1],
-        n_blocks: 1,
-        attention_sizes: vec![2],
-        head_dim: 8,
-        ..UNetConfig::cifar10()
-    };
+    let network = UNetConfig { n_classes: 0, ..tiny::unet(4) };
     TrainConfig { batch_size: 4, learning_rate: 1e-3, n_warmup_steps: 3, seed: 2, ..TrainConfig::new(network) }
 }
 

@@ -4,11 +4,13 @@
 //! Tolerance: both are f32, but sums run in another order and a GPU's `exp` may be off by a few units in the last place. 1e-5 covers
 //! one evaluation; whole chains get 1e-4, ten times the CPU's own tolerance against f64.
 
+mod tiny;
+
 use std::{io::Write as _, ops::ControlFlow};
 
 use bit_diffusion::{
     bits::{Codec, Encoding},
-    model::{Condition, Denoiser as _, ExactDenoiser, Input, UNetConfig},
+    model::{Condition, Denoiser as _, ExactDenoiser, Input},
     objective::{Loss, Objective},
     rng::Rng,
     sampler::{Chain, Sampler, Settings, State},
@@ -128,27 +130,10 @@ fn gradients(cpu: &Device, gpu: &Device) {
     assert_close(&on(cpu.clone()), &on(gpu.clone()), 1e-6, "gradient");
 }
 
-/// As small as a U-Net gets with all its parts: two sizes, attention, a class.
-fn tiny() -> UNetConfig {
-    UNetConfig {
-        size: 4,
-        channels: 1,
-        encoding: Encoding::Gray,
-        alphabet: 4,
-        width: 8,
-        multipliers: vec![1, 2],
-        n_blocks: 1,
-        attention_sizes: vec![2],
-        head_dim: 8,
-        n_classes: 2,
-        ..UNetConfig::cifar10()
-    }
-}
-
 fn networks(cpu: &Device, gpu: &Device) {
     let condition = Condition::Classes(vec![Some(1), None]);
     let on = |device: &Device| {
-        let network = tiny().init(3, device).unwrap();
+        let network = tiny::unet(4).init(3, device).unwrap();
         let x_t = Rng::new(1).normal_tensor(network.state_shape(2), device);
         let x_pred = x_t.clone().sign();
         values(network.forward(Input { x_t, x_pred, gamma: &[0.2, 0.7], condition: &condition }))
@@ -158,7 +143,8 @@ fn networks(cpu: &Device, gpu: &Device) {
 }
 
 fn training(cpu: &Device, gpu: &Device) {
-    let config = TrainConfig { batch_size: 2, learning_rate: 1e-2, n_warmup_steps: 0, ..TrainConfig::new(tiny()) };
+    let config =
+        TrainConfig { batch_size: 2, learning_rate: 1e-2, n_warmup_steps: 0, ..TrainConfig::new(tiny::unet(4)) };
     let batch = Batch { pixels: (0..32).map(|i| i % 4).collect(), classes: vec![0, 1] };
     let on = |device: &Device| {
         let mut trainer = Trainer::new(config.clone(), device).unwrap();

@@ -3,6 +3,8 @@
 //! Tolerances: the twin is in f64. The output passes some 40 layers of f32, each rounding by 1e-7 of its size, so 1e-4 is ample;
 //! gradients are sums over up to a thousand such terms, compared relative to the sum of their sizes, to 1e-3.
 
+mod tiny;
+
 use bit_diffusion::{
     bits::Encoding,
     model::{Condition, Denoiser, Input, Output, UNetConfig},
@@ -51,20 +53,7 @@ impl ModuleVisitor for Sums<'_> {
 }
 
 fn config(output: Output) -> UNetConfig {
-    UNetConfig {
-        size: 8,
-        channels: 1,
-        encoding: Encoding::Gray,
-        alphabet: 4,
-        width: 8,
-        multipliers: vec![1, 2],
-        n_blocks: 1,
-        attention_sizes: vec![4],
-        head_dim: 8,
-        n_classes: 3,
-        output,
-        ..UNetConfig::cifar10()
-    }
+    UNetConfig { output, ..tiny::unet(8) }
 }
 
 #[test]
