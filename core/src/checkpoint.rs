@@ -7,8 +7,10 @@
 //!
 //! Deliberately absent: paths. Bytes in, bytes out; the shells write a file beside the old one and then rename it.
 
+use std::{fmt, str::FromStr};
+
 use burn::tensor::{Device, Tensor, TensorData};
-use half::f16;
+use half::{bf16, f16};
 use safetensors::{
     SafeTensors,
     tensor::{Dtype, TensorView, serialize},
@@ -35,6 +37,35 @@ pub enum Precision {
     F16,
     /// Single floats, as in training.
     F32,
+}
+
+impl Precision {
+    /// Every precision.
+    pub const ALL: [Self; 2] = [Self::F16, Self::F32];
+
+    /// The precision's name.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.label())
+    }
+}
+
+impl FromStr for Precision {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|precision| precision.label() == text);
+        found.ok_or_else(|| Error::argument("precision", text, "f16 or f32"))
+    }
 }
 
 /// Why a file cannot be used.
@@ -66,6 +97,9 @@ pub enum CheckpointError {
     /// Settings that cannot be used.
     #[error("the settings in this file cannot be used: {0}")]
     Settings(#[from] Error),
+    /// Weights of another program that are not those of the network.
+    #[error("these weights do not fit the settings: {0}; give the settings that the weights were trained with")]
+    Weights(String),
     /// The device did not give the numbers back.
     #[error("the device did not return the weights: {0}; nothing was written")]
     Readback(String),
@@ -82,6 +116,17 @@ pub struct Header {
     pub config: TrainConfig,
     /// CRC-32 of the tensors' bytes, in the order of their names.
     checksum: u32,
+}
+
+/// One tensor of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// How its numbers are written, say `F16`.
+    pub dtype: String,
 }
 
 /// What every version of the header has.
@@ -105,6 +150,80 @@ pub async fn export(trainer: &Trainer, precision: Precision) -> Result<Vec<u8>, 
 /// What a file is, without loading its weights.
 pub fn inspect(bytes: &[u8]) -> Result<Header, CheckpointError> {
     open(bytes).map(|(header, _)| header)
+}
+
+/// The tensors of a file, in the order of their names.
+pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>, CheckpointError> {
+    let (_, tensors) = open(bytes)?;
+    let entry = |(name, view): (String, TensorView<'_>)| Entry {
+        name,
+        shape: view.shape().to_vec(),
+        dtype: view.dtype().to_string(),
+    };
+    let mut entries: Vec<Entry> = tensors.tensors().into_iter().map(entry).collect();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// The averaged network of a file as a file of its own, for sampling.
+///
+/// The same bytes as [`export`] gives, without a device.
+pub fn extract(bytes: &[u8], precision: Precision) -> Result<Vec<u8>, CheckpointError> {
+    let (header, tensors) = open(bytes)?;
+    let parameters = parameters_of(&header.config)?;
+    let named = parameters.iter().map(|(name, shape)| {
+        let name = format!("ema.{name}");
+        let values = numbers(&tensors, &name, shape).map_err(CheckpointError::Damaged)?;
+        Ok((name, shape.clone(), values))
+    });
+    let named = named.collect::<Result<Vec<_>, CheckpointError>>()?;
+    Ok(assemble(header.n_steps, header.config, named, precision))
+}
+
+/// Weights of another program as a file for sampling.
+///
+/// `bytes` is a safetensors file with one tensor for each parameter of the network, under the names of
+/// [`UNet::parameters`], each with `ema.` before it or none of them.
+pub fn import(bytes: &[u8], config: TrainConfig, precision: Precision) -> Result<Vec<u8>, CheckpointError> {
+    config.validate()?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(|error| CheckpointError::Unreadable(error.to_string()))?;
+    check_size(&config, bytes).map_err(CheckpointError::Weights)?;
+    let parameters = parameters_of(&config)?;
+    let names = tensors.names();
+    let prefix = if names.iter().any(|name| name.starts_with("ema.")) { "ema." } else { "" };
+
+    let missing = parameters.iter().map(|(name, _)| format!("{prefix}{name}"));
+    let missing: Vec<String> = missing.filter(|name| !names.contains(&name.as_str())).collect();
+    if !missing.is_empty() {
+        return Err(CheckpointError::Weights(format!("there is no {}", some(&missing))));
+    }
+    let is_known = |name: &str| parameters.iter().any(|(known, _)| *known == name);
+    let odd = names.iter().filter_map(|name| name.strip_prefix(prefix)).filter(|name| !is_known(name));
+    let odd: Vec<String> = odd.map(|name| format!("{prefix}{name}")).collect();
+    if !odd.is_empty() {
+        return Err(CheckpointError::Weights(format!("the network has no {}", some(&odd))));
+    }
+    let named = parameters.iter().map(|(name, shape)| {
+        let values = numbers(&tensors, &format!("{prefix}{name}"), shape).map_err(CheckpointError::Weights)?;
+        Ok((format!("ema.{name}"), shape.clone(), values))
+    });
+    let named = named.collect::<Result<Vec<_>, CheckpointError>>()?;
+    Ok(assemble(0, config, named, precision))
+}
+
+/// The first few names and how many more there are.
+fn some(names: &[String]) -> String {
+    let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    let rest = sorted.len().saturating_sub(3);
+    sorted.truncate(3);
+    let shown = sorted.join(", ");
+    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
+}
+
+/// The name and shape of every parameter of a network with these settings.
+fn parameters_of(config: &TrainConfig) -> Result<Vec<(String, Vec<usize>)>, CheckpointError> {
+    Ok(config.network.init(0, &Device::flex())?.parameters())
 }
 
 /// The averaged network of a file.
@@ -140,31 +259,47 @@ async fn write(
     precision: Precision,
 ) -> Result<Vec<u8>, CheckpointError> {
     let parameters = trainer.parameters();
-    let mut entries = Vec::new();
+    let mut named = Vec::new();
     for (group, tensors) in groups {
         for ((name, shape), tensor) in parameters.iter().zip(tensors) {
             let data = tensor.to_data_async().await.map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
             let values: Vec<f32> =
                 data.try_to_vec().map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
-            let (dtype, bytes): (_, Vec<u8>) = match precision {
-                Precision::F32 => (Dtype::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect()),
-                Precision::F16 => {
-                    (Dtype::F16, values.iter().flat_map(|&value| f16::from_f32(value).to_le_bytes()).collect())
-                }
-            };
-            entries.push((format!("{group}.{name}"), shape.clone(), dtype, bytes));
+            named.push((format!("{group}.{name}"), shape.clone(), values));
         }
     }
-    entries.sort_by(|a, b| a.0.cmp(&b.0));
-    let checksum = checksum(entries.iter().map(|(_, _, _, bytes)| bytes.as_slice()));
-    let header = Header { version: VERSION, n_steps: trainer.n_steps(), config: trainer.config().clone(), checksum };
+    Ok(assemble(trainer.n_steps(), trainer.config().clone(), named, precision))
+}
+
+/// A file of named tensors.
+fn assemble(
+    n_steps: usize,
+    config: TrainConfig,
+    mut named: Vec<(String, Vec<usize>, Vec<f32>)>,
+    precision: Precision,
+) -> Vec<u8> {
+    named.sort_by(|a, b| a.0.cmp(&b.0));
+    let dtype = match precision {
+        Precision::F16 => Dtype::F16,
+        Precision::F32 => Dtype::F32,
+    };
+    let written = named.into_iter().map(|(name, shape, values)| {
+        let bytes: Vec<u8> = match precision {
+            Precision::F16 => values.iter().flat_map(|&value| f16::from_f32(value).to_le_bytes()).collect(),
+            Precision::F32 => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        };
+        (name, shape, bytes)
+    });
+    let written: Vec<_> = written.collect();
+    let checksum = checksum(written.iter().map(|(_, _, bytes)| bytes.as_slice()));
+    let header = Header { version: VERSION, n_steps, config, checksum };
     let header = serde_json::to_string(&header).expect("settings are plain numbers and names");
-    let views = entries.iter().map(|(name, shape, dtype, bytes)| {
-        let view = TensorView::new(*dtype, shape.clone(), bytes.as_slice()).expect("as many bytes as the shape says");
+    let views = written.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(dtype, shape.clone(), bytes.as_slice()).expect("as many bytes as the shape says");
         (name, view)
     });
     let metadata = std::iter::once((KEY.to_owned(), header)).collect();
-    Ok(serialize(views, Some(metadata)).expect("names are unique and sizes are right"))
+    serialize(views, Some(metadata)).expect("names are unique and sizes are right")
 }
 
 /// The header and the tensors, once everything about them has been checked but their shapes.
@@ -187,13 +322,17 @@ fn open(bytes: &[u8]) -> Result<(Header, SafeTensors<'_>), CheckpointError> {
     if checksum(sorted.iter().map(|(_, view)| view.data())) != header.checksum {
         return Err(CheckpointError::Damaged("its checksum does not fit its weights".to_owned()));
     }
-    // Before a network of the claimed size is made: the file must have that many weights, of two bytes at least.
-    let n_parameters = header.config.network.n_parameters();
-    if bytes.len() / 2 < n_parameters {
-        let reason = format!("it claims {n_parameters} weights, more than its {} bytes can hold", bytes.len());
-        return Err(CheckpointError::Damaged(reason));
-    }
+    check_size(&header.config, bytes).map_err(CheckpointError::Damaged)?;
     Ok((header, tensors))
+}
+
+/// Before a network of the claimed size is made: the file must have that many weights, of two bytes at least.
+fn check_size(config: &TrainConfig, bytes: &[u8]) -> Result<(), String> {
+    let n_parameters = config.network.n_parameters();
+    if bytes.len() / 2 < n_parameters {
+        return Err(format!("it claims {n_parameters} weights, more than its {} bytes can hold", bytes.len()));
+    }
+    Ok(())
 }
 
 /// The tensors of a group, one for each of the parameters.
@@ -204,24 +343,33 @@ fn read(
     device: &Device,
 ) -> Result<Vec<Tensor<1>>, CheckpointError> {
     let one = |(name, shape): &(String, Vec<usize>)| {
-        let name = format!("{group}.{name}");
-        let view = tensors.tensor(&name).map_err(|_| CheckpointError::Damaged(format!("it has no {name}")))?;
-        if view.shape() != *shape {
-            let reason = format!("{name} has shape {:?}, the settings say {shape:?}", view.shape());
-            return Err(CheckpointError::Damaged(reason));
-        }
-        let values: Vec<f32> = match view.dtype() {
-            Dtype::F32 => view.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
-            Dtype::F16 => view.data().as_chunks().0.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect(),
-            other => return Err(CheckpointError::Damaged(format!("{name} is of type {other}, not F32 or F16"))),
-        };
-        if values.iter().any(|value| !value.is_finite()) {
-            return Err(CheckpointError::Damaged(format!("{name} has a weight that is not a number")));
-        }
+        let values = numbers(tensors, &format!("{group}.{name}"), shape).map_err(CheckpointError::Damaged)?;
         let n = values.len();
         Ok(Tensor::from_data(TensorData::new(values, [n]), &device.clone().inner()))
     };
     parameters.iter().map(one).collect()
+}
+
+/// The numbers of a tensor of a known shape, or what is wrong with it.
+fn numbers(tensors: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
+    let view = tensors.tensor(name).map_err(|_| format!("it has no {name}"))?;
+    if view.shape() != shape {
+        let is_transposed = view.shape().iter().rev().eq(shape);
+        let hint = if is_transposed { " (the other way round: transpose it)" } else { "" };
+        return Err(format!("{name} has shape {:?}, the settings say {shape:?}{hint}", view.shape()));
+    }
+    let bytes = view.data();
+    let values: Vec<f32> = match view.dtype() {
+        Dtype::F64 => bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes) as f32).collect(),
+        Dtype::F32 => bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
+        Dtype::F16 => bytes.as_chunks().0.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect(),
+        Dtype::BF16 => bytes.as_chunks().0.iter().map(|bytes| bf16::from_le_bytes(*bytes).to_f32()).collect(),
+        other => return Err(format!("{name} is of type {other}, not of a float type")),
+    };
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(format!("{name} has a weight that is not a number"));
+    }
+    Ok(values)
 }
 
 fn checksum<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u32 {

@@ -13,6 +13,8 @@
 //! | [`self_cond`] | what the network is told of its own last estimate |
 //! | [`sampler`] | the reverse chain, step by step |
 //! | [`train`] | the training loss and the loop around it |
+//! | [`experiment`] | training runs by name |
+//! | [`device`] | what the numbers are worked out on |
 //! | [`checkpoint`] | a run or a network as one file |
 //! | [`rng`] | the one source of randomness |
 //! | [`data`] | pictures to learn and to test with |
@@ -27,7 +29,9 @@ mod bisect;
 pub mod bits;
 pub mod checkpoint;
 pub mod data;
+pub mod device;
 mod error;
+pub mod experiment;
 pub mod model;
 pub mod objective;
 pub mod rng;

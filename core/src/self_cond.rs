@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: the training side (one estimate, no gradient), which is in [`crate::train`].
 
+use std::{fmt, str::FromStr};
+
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +63,35 @@ impl SelfCond {
                 "a number from -100 to 100",
             ),
         }
+    }
+}
+
+/// The strategy as a person types it: `off`, `previous`, `momentum=0.5`, `guide=3`.
+impl fmt::Display for SelfCond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Previous => f.write_str("previous"),
+            Self::Momentum { momentum } => write!(f, "momentum={momentum}"),
+            Self::SelfGuidance { weight } => write!(f, "guide={weight}"),
+        }
+    }
+}
+
+impl FromStr for SelfCond {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::argument("self-conditioning", text, "off, previous, momentum=NUMBER or guide=NUMBER");
+        let parsed = match text.split_once('=') {
+            None if text == "off" => Self::Off,
+            None if text == "previous" => Self::Previous,
+            Some(("momentum", number)) => Self::Momentum { momentum: number.parse().map_err(|_| wrong())? },
+            Some(("guide", number)) => Self::SelfGuidance { weight: number.parse().map_err(|_| wrong())? },
+            _ => return Err(wrong()),
+        };
+        parsed.validate()?;
+        Ok(parsed)
     }
 }
 
@@ -142,4 +173,21 @@ impl<const D: usize> Estimator<'_, D> {
 /// `weight·with + (1 − weight)·without`.
 fn extrapolate<const D: usize>(without: Tensor<D>, with: Tensor<D>, weight: f64) -> Tensor<D> {
     with.mul_scalar(weight) + without.mul_scalar(1.0 - weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_is_written_one_way() {
+        for self_cond in SelfCond::ALL {
+            assert_eq!(self_cond.to_string().parse(), Ok(self_cond));
+        }
+        for text in ["", "on", "momentum", "momentum=x", "guide=", "Previous", "previous=1"] {
+            let error = text.parse::<SelfCond>().unwrap_err().to_string();
+            assert!(error.contains("guide=NUMBER"), "{text}: {error}");
+        }
+        assert!("momentum=1.5".parse::<SelfCond>().unwrap_err().to_string().contains("below 1"));
+    }
 }

@@ -9,6 +9,8 @@
 mod chain;
 mod plan;
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 pub use chain::{Chain, State, Step};
@@ -50,6 +52,19 @@ impl Sampler {
             Self::DpmSolver3 => "DPM-Solver-3",
             Self::DpmSolverMultistep2 => "DPM-Solver-2M",
         }
+    }
+}
+
+/// A sampler by its [`Sampler::label`], in capital or small letters.
+impl FromStr for Sampler {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|sampler| sampler.label().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| {
+            let labels = Self::ALL.map(|sampler| sampler.label().to_ascii_lowercase());
+            Error::argument("sampler", text, format!("one of {}", labels.join(", ")))
+        })
     }
 }
 
@@ -109,5 +124,20 @@ impl Settings {
         let t_now = 1.0 - position / n_steps;
         let t_next = (1.0 - (position + 1.0 + self.td) / n_steps).max(0.0);
         (t_now, t_next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samplers_go_by_their_names() {
+        for sampler in Sampler::ALL {
+            assert_eq!(sampler.label().parse(), Ok(sampler));
+            assert_eq!(sampler.label().to_lowercase().parse(), Ok(sampler));
+        }
+        let error = "euler".parse::<Sampler>().unwrap_err().to_string();
+        assert!(error.contains("dpm-solver-2m"), "{error}");
     }
 }

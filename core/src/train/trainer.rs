@@ -194,6 +194,17 @@ impl Trainer {
         &self.config
     }
 
+    /// Goes on with other settings; the network, the schedule and the seed have to stay what they are.
+    pub fn retune(&mut self, config: TrainConfig) -> Result<(), Error> {
+        config.validate()?;
+        let now = &self.config;
+        if (&config.network, config.schedule, config.seed) != (&now.network, now.schedule, now.seed) {
+            return Err(Error::argument("network, schedule or seed", "another one", "the same in all of a run"));
+        }
+        self.config = config;
+        Ok(())
+    }
+
     /// How many steps have been made.
     #[must_use]
     pub fn n_steps(&self) -> usize {
