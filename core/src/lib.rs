@@ -28,6 +28,7 @@ pub mod bits;
 pub mod checkpoint;
 pub mod data;
 mod error;
+mod kernels;
 pub mod model;
 pub mod objective;
 pub mod rng;
