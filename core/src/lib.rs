@@ -32,6 +32,7 @@ pub mod data;
 pub mod device;
 mod error;
 pub mod experiment;
+mod kernels;
 pub mod model;
 pub mod objective;
 pub mod rng;

@@ -12,7 +12,10 @@ use burn::{
     },
 };
 
-use crate::rng::Rng;
+use crate::{
+    kernels::{conv2d, group_norm, group_norm_modulated_silu, group_norm_silu},
+    rng::Rng,
+};
 
 /// Halves the variance of a sum of two branches.
 const RESIDUAL_SCALE: f64 = std::f64::consts::FRAC_1_SQRT_2;
@@ -170,14 +173,11 @@ impl ResidualBlock {
     /// # Shapes
     /// - `x`: `[b, from, h, w]`; `time`: `[b, 4·width]`; output: `[b, to, h, w]`
     pub fn forward(&self, x: Tensor<4>, time: Tensor<2>) -> Tensor<4> {
-        let hidden = self.conv_1.forward(silu(self.norm_1.forward(x.clone())));
-        let [batch, channels, ..] = hidden.dims();
-        let parts = self.time.forward(time).reshape([batch, 2 * channels, 1, 1]).chunk(2, 1);
-        let (scale, shift) = (parts[0].clone(), parts[1].clone());
-        let hidden = silu(self.norm_2.forward(hidden) * (scale + 1.0) + shift);
-        let hidden = self.conv_2.forward(self.dropout.forward(hidden));
+        let hidden = conv2d(&self.conv_1, group_norm_silu(&self.norm_1, x.clone()));
+        let hidden = group_norm_modulated_silu(&self.norm_2, hidden, self.time.forward(time));
+        let hidden = conv2d(&self.conv_2, self.dropout.forward(hidden));
         let x = match &self.shortcut {
-            Some(shortcut) => shortcut.forward(x),
+            Some(shortcut) => conv2d(shortcut, x),
             None => x,
         };
         (x + hidden).mul_scalar(RESIDUAL_SCALE)
@@ -208,7 +208,7 @@ impl Attention {
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let [batch, channels, height, width] = x.dims();
         let head_dim = channels / self.n_heads;
-        let projected = self.query_key_value.forward(self.norm.forward(x.clone()));
+        let projected = conv2d(&self.query_key_value, group_norm(&self.norm, x.clone()));
         // [b, 3c, h, w] → three of [b, heads, pixels, head_dim]
         let parts = projected.reshape([batch, 3 * self.n_heads, head_dim, height * width]).swap_dims(2, 3).chunk(3, 1);
         let [query, key, value] = [0, 1, 2].map(|i| parts[i].clone());
@@ -216,7 +216,7 @@ impl Attention {
         let mixed = softmax(scores, 3).matmul(value);
         // [b, heads, pixels, head_dim] → [b, c, h, w]
         let mixed = mixed.swap_dims(2, 3).reshape([batch, channels, height, width]);
-        (x + self.output.forward(mixed)).mul_scalar(RESIDUAL_SCALE)
+        (x + conv2d(&self.output, mixed)).mul_scalar(RESIDUAL_SCALE)
     }
 }
 

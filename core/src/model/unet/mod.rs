@@ -8,7 +8,7 @@ mod layers;
 use burn::{
     module::Module,
     nn::{GroupNorm, conv::Conv2d},
-    tensor::{Device, Tensor, activation::silu},
+    tensor::{Device, Tensor},
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,7 @@ use crate::{
     Error,
     bits::{Codec, Encoding},
     error::check_number,
+    kernels::{conv2d, group_norm, group_norm_silu},
     objective::{Loss, Objective, Prediction},
     rng::Rng,
 };
@@ -339,7 +340,7 @@ impl Denoiser<4> for UNet {
         };
         let layers = &self.layers;
         let time = layers.time.forward(gamma, &classes, &device);
-        let mut x = layers.input_norm.forward(layers.input.forward(Tensor::cat(vec![x_t, x_pred], 1)));
+        let mut x = group_norm(&layers.input_norm, conv2d(&layers.input, Tensor::cat(vec![x_t, x_pred], 1)));
         let mut skips = vec![x.clone()];
         for stage in &layers.down {
             for Block { residual, attention } in &stage.blocks {
@@ -350,7 +351,7 @@ impl Denoiser<4> for UNet {
                 }
             }
             if let Some(downsample) = &stage.resample {
-                x = downsample.forward(x);
+                x = conv2d(downsample, x);
                 skips.push(x.clone());
             }
         }
@@ -363,10 +364,10 @@ impl Denoiser<4> for UNet {
                 }
             }
             if let Some(resample) = &stage.resample {
-                x = resample.forward(upsample(x));
+                x = conv2d(resample, upsample(x));
             }
         }
-        let x = layers.output.forward(silu(layers.output_norm.forward(x)));
+        let x = conv2d(&layers.output, group_norm_silu(&layers.output_norm, x));
         match self.config.output {
             Output::Linear => x,
             Output::SoftmaxFactorised => self.codec.expected_bits(x).expect("the output has K logits a sub-pixel"),

@@ -1,0 +1,425 @@
+//! Convolutions on the CPU, without a copy of the picture for every tap (no "im2col").
+//!
+//! Output channels lie along the lanes of a vector and input pixels are broadcast: a tile of P neighbouring pixels × 2 vectors of
+//! channels stays in registers while input channels and taps run by. The width of the vectors is chosen at run time (pulp), the work is
+//! shared among the cores (rayon).
+//!
+//! Deliberately absent: dilation, groups, padding other than half the kernel's size. The U-Net has none of them.
+
+use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// Vectors of output channels in one tile.
+const V: usize = 2;
+
+/// The most numbers a tile has: 8 pixels × 2 vectors of 16.
+const MAX_TILE: usize = 8 * V * 16;
+
+/// The sizes of a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub batch: usize,
+    /// Channels that come in.
+    pub from: usize,
+    /// Channels that go out.
+    pub to: usize,
+    /// Of the pictures that come in.
+    pub height: usize,
+    /// Of the pictures that come in.
+    pub width: usize,
+    /// Width and height of the kernel: 1 or 3.
+    pub size: usize,
+    /// 1, or 2 with a kernel of 3.
+    pub stride: usize,
+}
+
+impl Shape {
+    pub(super) fn out_height(&self) -> usize {
+        self.height.div_ceil(self.stride)
+    }
+    pub(super) fn out_width(&self) -> usize {
+        self.width.div_ceil(self.stride)
+    }
+    pub(super) fn out_len(&self) -> usize {
+        self.batch * self.to * self.out_height() * self.out_width()
+    }
+    /// The shape of the convolution that takes the output's gradient back to the input.
+    fn transposed(&self) -> Self {
+        Self { from: self.to, to: self.from, stride: 1, ..*self }
+    }
+}
+
+/// `y = x ∗ w + bias`.
+pub(super) fn forward(shape: Shape, x: &[f32], w: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+    Arch::new().dispatch(Forward { shape, x, w, bias, order: Order::Forward })
+}
+
+/// The gradient of the input.
+pub(super) fn x_backward(shape: Shape, w: &[f32], dy: &[f32]) -> Vec<f32> {
+    let transposed = shape.transposed();
+    let spread;
+    let dy = if shape.stride == 1 {
+        dy
+    } else {
+        spread = spread_out(shape, dy);
+        &spread
+    };
+    Arch::new().dispatch(Forward { shape: transposed, x: dy, w, bias: None, order: Order::Backward })
+}
+
+/// The gradient of the weights, `[to, from, size, size]`.
+pub(super) fn w_backward(shape: Shape, x: &[f32], dy: &[f32]) -> Vec<f32> {
+    Arch::new().dispatch(Weights { shape, x, dy })
+}
+
+/// The gradient of the bias.
+pub(super) fn bias_backward(shape: Shape, dy: &[f32]) -> Vec<f32> {
+    let area = shape.out_height() * shape.out_width();
+    let mut out = vec![0.0; shape.to];
+    for picture in dy.chunks_exact(shape.to * area) {
+        for (sum, plane) in out.iter_mut().zip(picture.chunks_exact(area)) {
+            *sum += plane.iter().sum::<f32>();
+        }
+    }
+    out
+}
+
+/// Puts zeros between the pixels of a strided output, so that its gradient is one of a plain convolution.
+fn spread_out(shape: Shape, dy: &[f32]) -> Vec<f32> {
+    let (height, width) = (shape.height, shape.width);
+    let (h, w) = (shape.out_height(), shape.out_width());
+    let mut out = vec![0.0; shape.batch * shape.to * height * width];
+    for (to, from) in out.chunks_exact_mut(height * width).zip(dy.chunks_exact(h * w)) {
+        for (y, row) in from.chunks_exact(w).enumerate() {
+            for (x, value) in row.iter().enumerate() {
+                to[y * shape.stride * width + x * shape.stride] = *value;
+            }
+        }
+    }
+    out
+}
+
+/// Which weights a convolution uses: its own, or those of the way back (channels swapped, taps mirrored).
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    Forward,
+    Backward,
+}
+
+struct Forward<'a> {
+    shape: Shape,
+    x: &'a [f32],
+    w: &'a [f32],
+    bias: Option<&'a [f32]>,
+    order: Order,
+}
+
+/// Pictures with a border of zeros, `[batch, from, height + 2·pad, row]`.
+struct Padded {
+    values: Vec<f32>,
+    /// The length of a row.
+    row: usize,
+    /// The length of a plane.
+    plane: usize,
+}
+
+impl Padded {
+    /// Rows are at least long enough for one tile of `pixels` outputs.
+    fn new(shape: Shape, x: &[f32], pixels: usize) -> Self {
+        let pad = shape.size / 2;
+        let row = (shape.width.max(shape.out_width().max(pixels) * shape.stride)) + 2 * pad;
+        let plane = (shape.height + 2 * pad) * row;
+        let area = shape.height * shape.width;
+        let mut values = vec![0.0; shape.batch * shape.from * plane];
+        values.par_chunks_exact_mut(shape.from * plane).zip(x.par_chunks_exact(shape.from * area)).for_each(
+            |(to, from)| {
+                for (to, from) in to.chunks_exact_mut(plane).zip(from.chunks_exact(area)) {
+                    for (to, from) in to.chunks_exact_mut(row).skip(pad).zip(from.chunks_exact(shape.width)) {
+                        to[pad..pad + shape.width].copy_from_slice(from);
+                    }
+                }
+            },
+        );
+        Self { values, row, plane }
+    }
+}
+
+impl WithSimd for Forward<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+        // As many pixels as leave registers for weights and inputs: 32 registers of 512 bits, else 16.
+        let step = (self.shape.size, self.shape.stride);
+        if S::F32_LANES == 16 {
+            match step {
+                (3, 1) => self.run::<S, 8, 3, 1>(simd),
+                (3, 2) => self.run::<S, 8, 3, 2>(simd),
+                (1, 1) => self.run::<S, 8, 1, 1>(simd),
+                _ => unreachable!("kernels::conv2d lets only these through"),
+            }
+        } else {
+            match step {
+                (3, 1) => self.run::<S, 4, 3, 1>(simd),
+                (3, 2) => self.run::<S, 4, 3, 2>(simd),
+                (1, 1) => self.run::<S, 4, 1, 1>(simd),
+                _ => unreachable!("kernels::conv2d lets only these through"),
+            }
+        }
+    }
+}
+
+impl Forward<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const P: usize, const K: usize, const STRIDE: usize>(self, simd: S) -> Vec<f32> {
+        let Self { shape, x, w, bias, order } = self;
+        let padded = Padded::new(shape, x, P);
+        let lanes = S::F32_LANES * V;
+        let weights = pack_weights(shape, w, order, lanes);
+        let bias_packed: Vec<f32> = {
+            let mut b = bias.map_or_else(Vec::new, <[f32]>::to_vec);
+            b.resize(shape.to.next_multiple_of(lanes), 0.0);
+            b
+        };
+        let area = shape.out_height() * shape.out_width();
+        let per_block = shape.from * K * K * lanes;
+        let mut out = vec![0.0; shape.out_len()];
+        out.par_chunks_exact_mut(shape.to * area).enumerate().for_each(|(b, picture)| {
+            let x = &padded.values[b * shape.from * padded.plane..][..shape.from * padded.plane];
+            picture.par_chunks_mut(lanes * area).enumerate().for_each(|(block, out)| {
+                let tiles = Tiles::<P, K, STRIDE> {
+                    shape,
+                    row: padded.row,
+                    plane: padded.plane,
+                    x,
+                    w: &weights[block * per_block..][..per_block],
+                    bias: &bias_packed[block * lanes..][..lanes],
+                    out,
+                };
+                simd.vectorize(Run(tiles, simd));
+            });
+        });
+        out
+    }
+}
+
+/// Weights as `[block, from, taps, lanes]`, the last block filled up with zeros.
+fn pack_weights(shape: Shape, w: &[f32], order: Order, lanes: usize) -> Vec<f32> {
+    let taps = shape.size * shape.size;
+    let mut out = vec![0.0; shape.to.next_multiple_of(lanes) * shape.from * taps];
+    for (i, block) in out.chunks_exact_mut(shape.from * taps * lanes).enumerate() {
+        for (c, channel) in block.chunks_exact_mut(taps * lanes).enumerate() {
+            for (tap, values) in channel.chunks_exact_mut(lanes).enumerate() {
+                for (lane, value) in values.iter_mut().enumerate().take(shape.to - (i * lanes).min(shape.to)) {
+                    let o = i * lanes + lane;
+                    *value = match order {
+                        Order::Forward => w[(o * shape.from + c) * taps + tap],
+                        Order::Backward => w[(c * shape.to + o) * taps + taps - 1 - tap],
+                    };
+                }
+            }
+        }
+    }
+    out
+}
+
+struct Tiles<'a, const P: usize, const K: usize, const STRIDE: usize> {
+    shape: Shape,
+    row: usize,
+    plane: usize,
+    x: &'a [f32],
+    w: &'a [f32],
+    bias: &'a [f32],
+    out: &'a mut [f32],
+}
+
+struct Run<T, S>(T, S);
+
+impl<S: Simd, const P: usize, const K: usize, const STRIDE: usize> NullaryFnOnce for Run<Tiles<'_, P, K, STRIDE>, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self(tiles, simd) = self;
+        let (height, width) = (tiles.shape.out_height(), tiles.shape.out_width());
+        let area = height * width;
+        let lanes = S::F32_LANES * V;
+        let (bias, _) = S::as_simd_f32s(tiles.bias);
+        let (w, _) = S::as_simd_f32s(tiles.w);
+        let mut buffer = [0.0_f32; MAX_TILE];
+        let buffer = &mut buffer[..P * lanes];
+        for y in 0..height {
+            let mut left = 0;
+            loop {
+                let start = y * STRIDE * tiles.row + left * STRIDE;
+                let acc =
+                    tile::<S, P, K, STRIDE>(simd, &tiles.x[start..], w, tiles.plane, tiles.row, [bias[0], bias[1]]);
+                for (p, acc) in acc.into_iter().enumerate() {
+                    for (v, acc) in acc.into_iter().enumerate() {
+                        simd.partial_store_f32s(&mut buffer[p * lanes + v * S::F32_LANES..][..S::F32_LANES], acc);
+                    }
+                }
+                let count = P.min(width - left);
+                for (o, plane) in tiles.out.chunks_exact_mut(area).enumerate() {
+                    for (p, out) in plane[y * width + left..][..count].iter_mut().enumerate() {
+                        *out = buffer[p * lanes + o];
+                    }
+                }
+                if left + P >= width {
+                    break;
+                }
+                // The last tile of a row begins earlier rather than reach beyond it.
+                left = (left + P).min(width - P);
+            }
+        }
+    }
+}
+
+/// P neighbouring outputs of all channels of a block.
+#[inline(always)]
+fn tile<S: Simd, const P: usize, const K: usize, const STRIDE: usize>(
+    simd: S,
+    x: &[f32],
+    w: &[S::f32s],
+    plane: usize,
+    row: usize,
+    bias: [S::f32s; V],
+) -> [[S::f32s; V]; P] {
+    let mut acc = [bias; P];
+    let span = (P - 1) * STRIDE + K;
+    let mut base = 0;
+    for w in w.chunks_exact(K * K * V) {
+        for ky in 0..K {
+            let line = &x[base + ky * row..][..span];
+            for kx in 0..K {
+                let w = [w[(ky * K + kx) * V], w[(ky * K + kx) * V + 1]];
+                for p in 0..P {
+                    let value = simd.splat_f32s(line[p * STRIDE + kx]);
+                    acc[p][0] = simd.mul_add_e_f32s(value, w[0], acc[p][0]);
+                    acc[p][1] = simd.mul_add_e_f32s(value, w[1], acc[p][1]);
+                }
+            }
+        }
+        base += plane;
+    }
+    acc
+}
+
+struct Weights<'a> {
+    shape: Shape,
+    x: &'a [f32],
+    dy: &'a [f32],
+}
+
+impl WithSimd for Weights<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+        match (self.shape.size, self.shape.stride) {
+            (3, 1) => self.run::<S, 1, 3, 1>(simd),
+            (3, 2) => self.run::<S, 1, 3, 2>(simd),
+            (1, 1) => self.run::<S, 8, 1, 1>(simd),
+            _ => unreachable!("kernels::conv2d lets only these through"),
+        }
+    }
+}
+
+impl Weights<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const C: usize, const K: usize, const STRIDE: usize>(self, simd: S) -> Vec<f32> {
+        let Self { shape, x, dy } = self;
+        let padded = Padded::new(shape, x, 1);
+        let lanes = S::F32_LANES;
+        let n_blocks = shape.to.div_ceil(lanes);
+        let area = shape.out_height() * shape.out_width();
+        // dy as [block, batch, pixel, lane].
+        let mut packed = vec![0.0; n_blocks * shape.batch * area * lanes];
+        packed.par_chunks_exact_mut(area * lanes).enumerate().for_each(|(i, out)| {
+            let (block, b) = (i / shape.batch, i % shape.batch);
+            for lane in 0..lanes.min(shape.to - block * lanes) {
+                let plane = &dy[(b * shape.to + block * lanes + lane) * area..][..area];
+                for (pixel, value) in plane.iter().enumerate() {
+                    out[pixel * lanes + lane] = *value;
+                }
+            }
+        });
+        // dw as [from, block, taps, lane], several channels at a time where a kernel has one tap.
+        let mut dw = vec![0.0; shape.from * n_blocks * K * K * lanes];
+        dw.par_chunks_mut(C * n_blocks * K * K * lanes).enumerate().for_each(|(group, out)| {
+            let channels = Channels::<C, K, STRIDE> { shape, padded: &padded, packed: &packed, first: group * C, out };
+            simd.vectorize(Run(channels, simd));
+        });
+        let mut out = vec![0.0; shape.to * shape.from * K * K];
+        for (o, out) in out.chunks_exact_mut(shape.from * K * K).enumerate() {
+            for (c, out) in out.chunks_exact_mut(K * K).enumerate() {
+                for (tap, out) in out.iter_mut().enumerate() {
+                    *out = dw[((c * n_blocks + o / lanes) * K * K + tap) * lanes + o % lanes];
+                }
+            }
+        }
+        out
+    }
+}
+
+/// The gradient of the weights of `C` input channels.
+struct Channels<'a, const C: usize, const K: usize, const STRIDE: usize> {
+    shape: Shape,
+    padded: &'a Padded,
+    /// `[block, batch, pixel, lane]`.
+    packed: &'a [f32],
+    /// The first of the channels; the last group may have fewer than `C`.
+    first: usize,
+    /// `[channel, block, tap, lane]`.
+    out: &'a mut [f32],
+}
+
+impl<S: Simd, const C: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
+    for Run<Channels<'_, C, K, STRIDE>, S>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self(Channels { shape, padded, packed, first, out }, simd) = self;
+        let (height, width) = (shape.out_height(), shape.out_width());
+        let lanes = S::F32_LANES;
+        let per_block = shape.batch * height * width * lanes;
+        let n_blocks = packed.len() / per_block;
+        for block in 0..n_blocks {
+            let mut acc = [[[simd.splat_f32s(0.0); K]; K]; C];
+            let (dy, _) = S::as_simd_f32s(&packed[block * per_block..][..per_block]);
+            for (b, dy) in dy.chunks_exact(height * width).enumerate() {
+                let planes: [&[f32]; C] = std::array::from_fn(|c| {
+                    // Beyond the last channel the last one is worked out again, and thrown away.
+                    let channel = (first + c).min(shape.from - 1);
+                    &padded.values[(b * shape.from + channel) * padded.plane..][..padded.plane]
+                });
+                for (y, dy) in dy.chunks_exact(width).enumerate() {
+                    let lines: [[&[f32]; K]; C] = std::array::from_fn(|c| {
+                        std::array::from_fn(|ky| {
+                            &planes[c][(y * STRIDE + ky) * padded.row..][..(width - 1) * STRIDE + K]
+                        })
+                    });
+                    for (at, dy) in dy.iter().enumerate() {
+                        for c in 0..C {
+                            for ky in 0..K {
+                                let line = &lines[c][ky][at * STRIDE..][..K];
+                                for kx in 0..K {
+                                    let x = simd.splat_f32s(line[kx]);
+                                    acc[c][ky][kx] = simd.mul_add_e_f32s(x, *dy, acc[c][ky][kx]);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            for (out, acc) in out.chunks_exact_mut(n_blocks * K * K * lanes).zip(acc) {
+                let taps = out[block * K * K * lanes..].chunks_exact_mut(lanes);
+                for (out, acc) in taps.zip(acc.into_iter().flatten()) {
+                    simd.partial_store_f32s(out, acc);
+                }
+            }
+        }
+    }
+}
