@@ -23,11 +23,10 @@ impl<P: Pictures> Concat<P> {
         for (i, part) in parts.iter().enumerate() {
             let [channels, size] = shape(part);
             if [channels, size] != first {
+                let (part, [first_channels, first_size]) = (i + 1, first);
                 return mismatch(format!(
-                    "the pictures of part {} have {size} × {size} pixels of {channels} channels, but must have {1} × {1} of {0} as in part 1",
-                    i + 1,
-                    first[0],
-                    first[1],
+                    "the pictures of part {part} have {size} × {size} pixels of {channels} channels, but must have \
+                     {first_size} × {first_size} of {first_channels} as those of part 1"
                 ));
             }
             let Some(sum) = n_examples.checked_add(part.n_examples()) else {
@@ -123,6 +122,7 @@ mod tests {
     use super::*;
 
     /// Pictures whose values count on from `first`, one class per data set.
+    #[derive(Debug)]
     struct Counting {
         n_examples: usize,
         channels: usize,

@@ -41,7 +41,8 @@ impl<R: Read + Seek> Mnist<R> {
             let reason = format!("there are {} labels for {} pictures", labels.n_entries, pictures.n_entries);
             return Err(DataError::Format { reason, offset: 4, file: labels.file });
         }
-        let labels = read_at(&mut labels.source, labels.offset(0), labels.n_entries, &labels.file)?;
+        let start = labels.offset(0);
+        let labels = read_at(&mut labels.source, start, labels.n_entries, &labels.file)?;
         Ok(Self { pictures, labels, size: height })
     }
 }

@@ -6,8 +6,12 @@
 
 pub mod cifar10;
 mod compose;
+pub mod folder;
+pub mod imagenet64;
 pub mod mnist;
+mod npy;
 mod records;
+mod resize;
 pub mod shapes;
 
 pub use compose::{Concat, Padded};
