@@ -1,5 +1,8 @@
 //! The desktop program: the studio in a window.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "the command line will open data"))]
+mod data;
+
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};

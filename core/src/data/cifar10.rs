@@ -4,7 +4,7 @@
 
 use std::io::{Read, Seek};
 
-use super::{DataError, Picture, records::Records};
+use super::{DataError, Picture, Pictures, records::Records};
 
 /// The width and height of a picture, in pixels.
 pub const SIZE: usize = 32;
@@ -13,26 +13,38 @@ pub const SIZE: usize = 32;
 pub const CLASSES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
-/// One binary batch.
+/// One binary batch; [`super::Concat`] makes one data set of several.
 #[derive(Debug)]
-pub struct Batch<R> {
+pub struct Cifar10<R> {
     records: Records<R>,
 }
 
-impl<R: Read + Seek> Batch<R> {
+impl<R: Read + Seek> Cifar10<R> {
     /// Opens a batch; `file` is its name, for messages.
     pub fn open(source: R, file: &str) -> Result<Self, DataError> {
         Ok(Self { records: Records::open(source, file, 0, 1 + 3 * SIZE * SIZE)? })
     }
+}
 
-    /// The number of pictures; 10,000 in the official files.
-    #[must_use]
-    pub fn n_examples(&self) -> usize {
+impl<R: Read + Seek> Pictures for Cifar10<R> {
+    /// 10,000 in the official files.
+    fn n_examples(&self) -> usize {
         self.records.n_entries
     }
 
-    /// Reads one picture.
-    pub fn read(&mut self, index: usize) -> Result<Picture, DataError> {
+    fn channels(&self) -> usize {
+        3
+    }
+
+    fn size(&self) -> usize {
+        SIZE
+    }
+
+    fn n_classes(&self) -> usize {
+        CLASSES.len()
+    }
+
+    fn read(&mut self, index: usize) -> Result<Picture, DataError> {
         let mut pixels = self.records.read(index)?;
         let class = usize::from(pixels.remove(0));
         if class >= CLASSES.len() {
@@ -54,7 +66,7 @@ mod tests {
 
     #[test]
     fn pictures_and_classes() {
-        let mut batch = Batch::open(Cursor::new(two_pictures()), "test.bin").unwrap();
+        let mut batch = Cifar10::open(Cursor::new(two_pictures()), "test.bin").unwrap();
         assert_eq!(batch.n_examples(), 2);
         let second = batch.read(1).unwrap();
         assert_eq!((second.class, second.pixels.len(), second.pixels[0], second.pixels[3071]), (9, 3072, 9, 50));
@@ -66,12 +78,12 @@ mod tests {
     fn broken_files_say_where() {
         let bytes = two_pictures();
         for end in 0..bytes.len() {
-            let opened = Batch::open(Cursor::new(&bytes[..end]), "test.bin");
+            let opened = Cifar10::open(Cursor::new(&bytes[..end]), "test.bin");
             assert_eq!(opened.is_ok(), end == 3073, "{end} bytes");
         }
         let mut wrong = bytes;
         wrong[3073] = 10;
-        let error = Batch::open(Cursor::new(wrong), "test.bin").unwrap().read(1).unwrap_err();
+        let error = Cifar10::open(Cursor::new(wrong), "test.bin").unwrap().read(1).unwrap_err();
         assert_eq!(error.to_string(), "the class is 10, but must be from 0 to 9, at byte 3073 of test.bin");
     }
 }

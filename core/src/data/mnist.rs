@@ -6,19 +6,22 @@
 use std::io::{Read, Seek};
 
 use super::{
-    DataError, Picture,
+    DataError, Picture, Pictures,
     records::{Records, read_at},
 };
 
 /// The largest width and height that is taken for a picture, rather than for a broken file.
 const MAX_SIZE: usize = 1024;
 
-/// A file of pictures with its file of labels.
+/// The classes that there are at least: a test set need not show every digit.
+const N_DIGITS: usize = 10;
+
+/// A file of square pictures with its file of labels.
 #[derive(Debug)]
 pub struct Mnist<R> {
     pictures: Records<R>,
-    labels: Records<R>,
-    size: [usize; 2],
+    labels: Vec<u8>,
+    size: usize,
 }
 
 impl<R: Read + Seek> Mnist<R> {
@@ -26,36 +29,44 @@ impl<R: Read + Seek> Mnist<R> {
     pub fn open(pictures: (R, &str), labels: (R, &str)) -> Result<Self, DataError> {
         let (mut source, file) = pictures;
         let [_, height, width] = dimensions(&mut source, file)?;
-        if !(1..=MAX_SIZE).contains(&height) || !(1..=MAX_SIZE).contains(&width) {
-            let reason =
-                format!("the pictures have {height} × {width} pixels, but must have from 1 to {MAX_SIZE} each way");
+        if height != width || !(1..=MAX_SIZE).contains(&height) {
+            let reason = format!(
+                "the pictures have {height} × {width} pixels, but must be squares of 1 to {MAX_SIZE} pixels each way"
+            );
             return Err(DataError::Format { reason, offset: 8, file: file.to_owned() });
         }
         let pictures = open::<_, 3>(source, file, height * width)?;
-        let labels = open::<_, 1>(labels.0, labels.1, 1)?;
+        let mut labels = open::<_, 1>(labels.0, labels.1, 1)?;
         if pictures.n_entries != labels.n_entries {
             let reason = format!("there are {} labels for {} pictures", labels.n_entries, pictures.n_entries);
             return Err(DataError::Format { reason, offset: 4, file: labels.file });
         }
-        Ok(Self { pictures, labels, size: [height, width] })
+        let start = labels.offset(0);
+        let labels = read_at(&mut labels.source, start, labels.n_entries, &labels.file)?;
+        Ok(Self { pictures, labels, size: height })
     }
+}
 
-    /// The number of pictures.
-    #[must_use]
-    pub fn n_examples(&self) -> usize {
+impl<R: Read + Seek> Pictures for Mnist<R> {
+    fn n_examples(&self) -> usize {
         self.pictures.n_entries
     }
 
-    /// Height and width of a picture, in pixels.
-    #[must_use]
-    pub fn size(&self) -> [usize; 2] {
+    fn channels(&self) -> usize {
+        1
+    }
+
+    fn size(&self) -> usize {
         self.size
     }
 
-    /// Reads one picture.
-    pub fn read(&mut self, index: usize) -> Result<Picture, DataError> {
-        let pixels = self.pictures.read(index)?;
-        Ok(Picture { pixels, class: usize::from(self.labels.read(index)?[0]) })
+    /// 10, or more if the labels say so, as those of EMNIST do.
+    fn n_classes(&self) -> usize {
+        self.labels.iter().map(|&label| usize::from(label) + 1).max().unwrap_or(0).max(N_DIGITS)
+    }
+
+    fn read(&mut self, index: usize) -> Result<Picture, DataError> {
+        Ok(Picture { pixels: self.pictures.read(index)?, class: usize::from(self.labels[index]) })
     }
 }
 
@@ -90,8 +101,8 @@ mod tests {
     use std::io::Cursor;
 
     fn files() -> (Vec<u8>, Vec<u8>) {
-        let mut pictures = vec![0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 2];
-        pictures.extend(1..=12);
+        let mut pictures = vec![0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2];
+        pictures.extend(1..=8);
         (pictures, vec![0, 0, 8, 1, 0, 0, 0, 2, 7, 5])
     }
 
@@ -103,9 +114,11 @@ mod tests {
     fn pictures_and_labels() {
         let (pictures, labels) = files();
         let mut mnist = open(&pictures, &labels).unwrap();
-        assert_eq!((mnist.n_examples(), mnist.size()), (2, [3, 2]));
-        assert_eq!(mnist.read(1).unwrap(), Picture { pixels: (7..=12).collect(), class: 5 });
+        assert_eq!((mnist.n_examples(), mnist.channels(), mnist.size(), mnist.n_classes()), (2, 1, 2, 10));
+        assert_eq!(mnist.read(1).unwrap(), Picture { pixels: (5..=8).collect(), class: 5 });
         assert!(mnist.read(2).is_err());
+        let letters = open(&pictures, &[0, 0, 8, 1, 0, 0, 0, 2, 61, 5]).unwrap();
+        assert_eq!(letters.n_classes(), 62);
     }
 
     #[test]
@@ -125,6 +138,13 @@ mod tests {
                 let _ = mnist.read(0);
             }
         }
+        let mut oblong = pictures.clone();
+        (oblong[11], oblong[15]) = (4, 1);
+        let error = open(&oblong, &labels).unwrap_err().to_string();
+        assert!(
+            error.contains("4 × 1 pixels, but must be squares") && error.ends_with("at byte 8 of pictures"),
+            "{error}"
+        );
         let error = open(&pictures, &[0, 0, 8, 1, 0, 0, 0, 1, 7]).unwrap_err();
         assert_eq!(error.to_string(), "there are 1 labels for 2 pictures, at byte 4 of labels");
     }

@@ -1,13 +1,20 @@
 //! Data to learn and to test with.
 //!
-//! `shapes` makes its pictures; `cifar10` and `mnist` read the official files, one picture at a time, from anything that can be
-//! read and searched: a file on a desktop, bytes in a browser. Deliberately absent: downloads.
+//! Every data set is a [`Pictures`]: `shapes` makes its pictures; `cifar10`, `mnist` and `imagenet64` read the official files, one
+//! picture at a time, from anything that can be read and searched: a file on a desktop, bytes in a browser; `folder` decodes and
+//! resizes picture files. `compose` puts several of them together. Deliberately absent: downloads and the file system.
 
 pub mod cifar10;
+mod compose;
+pub mod folder;
+pub mod imagenet64;
 pub mod mnist;
+mod npy;
 mod records;
+mod resize;
 pub mod shapes;
 
+pub use compose::{Concat, Padded};
 pub use records::DataError;
 
 /// One picture.
@@ -17,4 +24,44 @@ pub struct Picture {
     pub pixels: Vec<u8>,
     /// What it shows.
     pub class: usize,
+}
+
+/// A data set of square pictures of one size, read one at a time.
+pub trait Pictures {
+    /// The number of pictures; at least 1.
+    fn n_examples(&self) -> usize;
+
+    /// Colour values of a pixel: 1 (grey) or 3 (red, green, blue).
+    fn channels(&self) -> usize;
+
+    /// The width and the height of a picture, in pixels.
+    fn size(&self) -> usize;
+
+    /// The number of classes; 0 if the data have none, and then every picture's class is 0.
+    fn n_classes(&self) -> usize;
+
+    /// Reads one picture, of `channels · size · size` values.
+    fn read(&mut self, index: usize) -> Result<Picture, DataError>;
+}
+
+impl<P: Pictures + ?Sized> Pictures for Box<P> {
+    fn n_examples(&self) -> usize {
+        (**self).n_examples()
+    }
+
+    fn channels(&self) -> usize {
+        (**self).channels()
+    }
+
+    fn size(&self) -> usize {
+        (**self).size()
+    }
+
+    fn n_classes(&self) -> usize {
+        (**self).n_classes()
+    }
+
+    fn read(&mut self, index: usize) -> Result<Picture, DataError> {
+        (**self).read(index)
+    }
 }

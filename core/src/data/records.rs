@@ -26,6 +26,20 @@ pub enum DataError {
         /// The file's name.
         file: String,
     },
+    /// A picture file cannot be decoded.
+    #[error("cannot decode the picture: {reason}, in {file}")]
+    Decode {
+        /// What the decoder said.
+        reason: String,
+        /// The file's name.
+        file: String,
+    },
+    /// Data that do not go together.
+    #[error("{reason}")]
+    Mismatch {
+        /// What there is and what it must be.
+        reason: String,
+    },
     /// There are fewer examples.
     #[error("there is no example {index}: the data have {n_examples}")]
     Index {
@@ -62,18 +76,29 @@ impl<R: Read + Seek> Records<R> {
         Ok(Self { source, file: file.to_owned(), header, record, n_entries })
     }
 
+    /// Records whose place is known: `n_entries` of them from `header` on, all inside the file.
+    pub fn at(source: R, file: &str, header: u64, record: usize, n_entries: usize) -> Self {
+        Self { source, file: file.to_owned(), header, record, n_entries }
+    }
+
     /// The bytes of a record.
     pub fn read(&mut self, index: usize) -> Result<Vec<u8>, DataError> {
         if index >= self.n_entries {
             return Err(DataError::Index { index, n_examples: self.n_entries });
         }
-        let offset = self.header + (index * self.record) as u64;
+        let offset = self.offset(index);
         read_at(&mut self.source, offset, self.record, &self.file)
+    }
+
+    /// Where a record starts.
+    pub fn offset(&self, index: usize) -> u64 {
+        // In 64 bits: a file can be larger than the memory of a 32-bit machine.
+        self.header + index as u64 * self.record as u64
     }
 
     /// The error for a record whose contents are wrong.
     pub fn error(&self, index: usize, reason: String) -> DataError {
-        DataError::Format { reason, offset: self.header + (index * self.record) as u64, file: self.file.clone() }
+        DataError::Format { reason, offset: self.offset(index), file: self.file.clone() }
     }
 }
 

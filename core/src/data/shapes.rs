@@ -3,6 +3,7 @@
 //! Every colour is one of a few, so that any wrong bit shows, and can be counted: [`n_off_palette`]. Whether a picture is a scene
 //! at all is exact too: [`Scene::parse`].
 
+use super::{DataError, Picture, Pictures};
 use crate::rng::Rng;
 
 /// The width and height of a scene, in pixels.
@@ -134,6 +135,49 @@ impl Scene {
     }
 }
 
+/// How many examples [`Shapes`] has: about nine for each of the 117,696 different scenes.
+pub const N_EXAMPLES: usize = 1 << 20;
+
+/// Random scenes as a data set; they have no classes.
+#[derive(Debug, Clone)]
+pub struct Shapes {
+    rng: Rng,
+}
+
+impl Shapes {
+    /// The data set of a seed: example `i` is the scene of stream `i` of the seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { rng: Rng::new(seed) }
+    }
+}
+
+impl Pictures for Shapes {
+    fn n_examples(&self) -> usize {
+        N_EXAMPLES
+    }
+
+    fn channels(&self) -> usize {
+        3
+    }
+
+    fn size(&self) -> usize {
+        SIZE
+    }
+
+    fn n_classes(&self) -> usize {
+        0
+    }
+
+    fn read(&mut self, index: usize) -> Result<Picture, DataError> {
+        if index >= N_EXAMPLES {
+            return Err(DataError::Index { index, n_examples: N_EXAMPLES });
+        }
+        let scene = Scene::random(&mut self.rng.fork(index as u64));
+        Ok(Picture { pixels: scene.render().into_iter().map(|value| value as u8).collect(), class: 0 })
+    }
+}
+
 /// The pixels of the square that a shape stands in, and whether the shape covers them.
 fn shape_pixels(kind: Kind, quarter: usize) -> impl Iterator<Item = (usize, bool)> + Clone {
     let half = SIZE / 2;
@@ -197,6 +241,27 @@ mod tests {
         }
         assert_eq!(n_off_palette(&picture), 0);
         assert_eq!(Scene::parse(&picture), None);
+    }
+
+    #[test]
+    fn an_example_is_the_scene_of_its_stream() {
+        let mut shapes = Shapes::new(5);
+        let scene = Scene::random(&mut Rng::new(5).fork(3));
+        let read = |shapes: &mut Shapes, index| {
+            let picture = shapes.read(index).unwrap();
+            assert_eq!(picture.class, 0);
+            picture.pixels.into_iter().map(u32::from).collect::<Vec<u32>>()
+        };
+        let third = read(&mut shapes, 3);
+        assert_eq!(third, scene.render());
+        assert_ne!(third, read(&mut shapes, 4));
+        assert_eq!(third, read(&mut shapes, 3), "reading leaves nothing behind");
+        assert_ne!(third, read(&mut Shapes::new(6), 3));
+        assert!(shapes.read(N_EXAMPLES - 1).is_ok());
+        assert!(shapes.read(N_EXAMPLES).is_err());
+        // Backgrounds × (choices of quarters × (kinds × colours) ^ shapes), for one to three shapes.
+        let n_scenes = 2 * (4 * 24 + 6 * 24_usize.pow(2) + 4 * 24_usize.pow(3));
+        assert_eq!(n_scenes, 117_696);
     }
 
     #[test]
