@@ -161,7 +161,7 @@ mod gpu {
         Device, DeviceKind,
         wgpu::{
             WgpuBackend, WgpuOptions,
-            wgpu::{AdapterInfo, Backend, Backends, DeviceType, Instance, InstanceDescriptor},
+            wgpu::{Adapter, AdapterInfo, Backend, Backends, DeviceType, Instance, InstanceDescriptor},
         },
     };
 
@@ -207,7 +207,7 @@ mod gpu {
         let backends = Backends::VULKAN | Backends::METAL | Backends::DX12;
         let instance =
             Instance::new(InstanceDescriptor { backends, ..InstanceDescriptor::new_without_display_handle() });
-        instance.enumerate_adapters(backends).await.iter().map(|adapter| adapter.get_info()).collect()
+        instance.enumerate_adapters(backends).await.iter().map(Adapter::get_info).collect()
     }
 
     /// How burn names adapter `index`: by its kind, counted within its kind and graphics interface.

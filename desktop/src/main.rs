@@ -1,26 +1,30 @@
-//! The desktop program: the studio in a window.
+//! The desktop program: the studio in a window, and the same engine as a command line.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the command line will open data"))]
+mod cli;
+#[cfg_attr(not(test), expect(dead_code, reason = "nothing tests on held-back data yet"))]
 mod data;
+mod files;
+mod histogram;
+mod inspect;
+mod log;
+mod progress;
+mod sample;
+mod save;
+mod sheet;
+mod studio;
+mod train;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow};
-use bit_diffusion_ui::{Studio, TITLE};
-use eframe::egui;
+use anyhow::Result;
+use clap::Parser as _;
 
-/// The studio as eframe wants it.
-struct Window(Studio);
-
-impl eframe::App for Window {
-    fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
-        self.0.ui(ui);
-    }
-}
+use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     env_logger::init();
-    match run() {
+    // A wrong flag ends the program here, with 2.
+    match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bit-diffusion: {error:#}");
@@ -29,13 +33,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<()> {
-    let options = eframe::NativeOptions {
-        viewport: egui::ViewportBuilder::default().with_inner_size([1280.0, 800.0]).with_min_inner_size([640.0, 480.0]),
-        ..Default::default()
-    };
-    let open = eframe::run_native(TITLE, options, Box::new(|_| Ok(Box::new(Window(Studio::default())))));
-    open.map_err(|error| {
-        anyhow!("cannot open a window: {error}; a graphical session is needed (on Linux, DISPLAY or WAYLAND_DISPLAY)")
-    })
+fn run(cli: Cli) -> Result<()> {
+    match cli.command {
+        None => studio::run(),
+        Some(Command::Train(arguments)) => train::run(&arguments),
+        Some(Command::Sample(arguments)) => sample::run(&arguments),
+        Some(Command::Presets { name }) => inspect::presets(name),
+        Some(Command::Inspect { file }) => inspect::run(&file),
+        Some(Command::Export { model, out, precision }) => files::export(&model, &out, precision),
+        Some(Command::Import { weights, config, out, precision }) => files::import(&weights, &config, &out, precision),
+    }
 }

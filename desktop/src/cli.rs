@@ -1,0 +1,159 @@
+//! The command line: every command and flag, and what they mean.
+//!
+//! Deliberately absent: what the commands do.
+
+use std::path::PathBuf;
+
+use bit_diffusion::{
+    checkpoint::Precision, device::DeviceChoice, experiment::Preset, sampler::Sampler, self_cond::SelfCond,
+};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+
+/// Ends the program for a combination of flags that means nothing, with 2, as for any other wrong flag.
+pub(crate) fn refuse(kind: ErrorKind, message: &str) -> ! {
+    Cli::command().error(kind, message).exit()
+}
+
+/// Bit Diffusion Studio: generate discrete data with analog bits (Chen, Zhang & Hinton, ICLR 2023).
+///
+/// Without a command it opens the studio in a window.
+#[derive(Debug, Parser)]
+#[command(name = "bit-diffusion", version)]
+pub(crate) struct Cli {
+    /// What to do; the window if left out
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What the program can do without a window.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Train a network
+    Train(TrainArguments),
+    /// Make pictures with a trained network
+    Sample(SampleArguments),
+    /// List the training runs that have a name
+    Presets {
+        /// One of them, to print its settings as a config.json to start from
+        name: Option<Preset>,
+    },
+    /// Say what a model or checkpoint file is
+    Inspect {
+        /// A file of this program, or the folder of a run
+        file: PathBuf,
+    },
+    /// Write the network of a checkpoint as a file for sampling
+    Export {
+        /// A checkpoint, or the folder of a run
+        model: PathBuf,
+        /// The file to write
+        out: PathBuf,
+        /// How the weights are written: f16 or f32
+        #[arg(long, default_value_t)]
+        precision: Precision,
+    },
+    /// Make a model of weights from another program, say Python
+    Import {
+        /// A safetensors file; one tensor for each parameter, named as `inspect` lists them, with `ema.` before each or none
+        weights: PathBuf,
+        /// The settings of the network: a preset's name, or a file like a run's config.json
+        #[arg(long, value_name = "PRESET|CONFIG.json")]
+        config: String,
+        /// The file to write
+        #[arg(long)]
+        out: PathBuf,
+        /// How the weights are written: f16 or f32
+        #[arg(long, default_value_t)]
+        precision: Precision,
+    },
+}
+
+/// `bit-diffusion train`.
+#[derive(Debug, Args)]
+pub(crate) struct TrainArguments {
+    /// What to train: a preset's name, or a file like a run's config.json; with --resume it may be left out
+    #[arg(value_name = "PRESET|CONFIG.json", required_unless_present = "resume")]
+    pub config: Option<String>,
+    /// The folder of the run, for its checkpoint, model, settings, log and sample sheets
+    #[arg(long, value_name = "RUN")]
+    pub out: PathBuf,
+    /// The folder of the data set; the shapes, which need no data, if left out
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Stop when the run has made this many steps, those before a resume included; the preset's number by default
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
+    /// Go on with the run in the folder --out
+    #[arg(long)]
+    pub resume: bool,
+    /// Where to compute: auto, cpu, wgpu or wgpu:N
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+    /// Save the checkpoint and the model every N steps; 0 only at the end
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub save_every: usize,
+    /// Make a sheet of 16 samples every N steps; 0 never
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub sheet_every: usize,
+    /// What all randomness of the run descends from; 0 by default
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Pictures a step; the preset's number by default
+    #[arg(long, value_name = "N")]
+    pub batch_size: Option<usize>,
+    /// Pictures at a time, to save memory; the preset's number by default
+    #[arg(long, value_name = "N")]
+    pub micro_batch: Option<usize>,
+    /// Adam's learning rate after the warm-up; the preset's by default
+    #[arg(long, value_name = "RATE")]
+    pub learning_rate: Option<f64>,
+    /// Stop after this many minutes, saving the run; no limit by default
+    #[arg(long, value_name = "M")]
+    pub minutes: Option<f64>,
+}
+
+/// `bit-diffusion sample`.
+#[derive(Debug, Args)]
+pub(crate) struct SampleArguments {
+    /// A model or checkpoint, or the folder of a run
+    pub model: PathBuf,
+    /// Steps from noise to picture
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub steps: usize,
+    /// The rule of a step: ddim, ddpm, dpm-solver-1, dpm-solver-2, dpm-solver-3 or dpm-solver-2m
+    #[arg(long, default_value = "ddim")]
+    pub sampler: Sampler,
+    /// The time difference, in steps: how much further each step takes the noise level than the network's clock says
+    #[arg(long, default_value_t = 0.0)]
+    pub td: f64,
+    /// What the network is told of its last estimate: off, previous, momentum=0.5 or guide=3
+    #[arg(long, default_value_t)]
+    pub self_cond: SelfCond,
+    /// How many pictures to make
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub n: usize,
+    /// What all randomness descends from
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// The class to show, counted from 0; each picture another one by default, if the model knows classes
+    #[arg(long, value_name = "K")]
+    pub class: Option<usize>,
+    /// The weight of classifier-free guidance towards the class: 1 is none
+    #[arg(long, value_name = "W", default_value_t = 1.0)]
+    pub guidance: f64,
+    /// Where to compute: auto, cpu, wgpu or wgpu:N
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+    /// The PNG file for the sheet of all pictures
+    #[arg(long, value_name = "FILE.png")]
+    pub out: PathBuf,
+    /// A GIF file of the chain: what the state and the estimate show at each step, for the first 16 pictures
+    #[arg(long, value_name = "FILE.gif")]
+    pub chain: Option<PathBuf>,
+    /// A PNG file of how the analog bits of the state and the estimate are spread at each step
+    #[arg(long, value_name = "FILE.png")]
+    pub histogram: Option<PathBuf>,
+    /// Print the settings, the time and, for shapes, the exact score as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}

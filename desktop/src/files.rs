@@ -1,0 +1,79 @@
+//! Models and settings by the paths and names that people type; exporting and importing them.
+//!
+//! Deliberately absent: the format of a model, which is the core's.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, bail};
+use bit_diffusion::{
+    checkpoint::{self, Precision},
+    experiment::Preset,
+    train::TrainConfig,
+};
+
+use crate::save::write_atomically;
+
+/// The file in a run's folder that training goes on from.
+pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+
+/// The file in a run's folder to sample from.
+pub(crate) const MODEL: &str = "model.safetensors";
+
+/// The settings in a run's folder.
+pub(crate) const CONFIG: &str = "config.json";
+
+/// Settings and, for a preset, how many steps they are meant for.
+pub(crate) fn read_config(name: &str) -> Result<(TrainConfig, Option<usize>)> {
+    let path = Path::new(name);
+    if path.extension().is_none_or(|extension| extension != "json") && !path.is_file() {
+        let preset = Preset::from_label(name).context("this is neither a preset nor a JSON file")?;
+        return Ok((preset.config(), Some(preset.n_steps())));
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let config: TrainConfig = serde_json::from_str(&text).with_context(|| {
+        format!("these are no settings (start from those that `bit-diffusion presets NAME` prints), in {name}")
+    })?;
+    config.validate().with_context(|| format!("in {name}"))?;
+    Ok((config, None))
+}
+
+/// Settings as text.
+pub(crate) fn config_text(config: &TrainConfig) -> Result<String> {
+    Ok(serde_json::to_string_pretty(config)? + "\n")
+}
+
+/// The bytes of a model or checkpoint; of a run's folder, those of the file `preferred` in it.
+pub(crate) fn read_model(path: &Path, preferred: &str) -> Result<Vec<u8>> {
+    let file = if path.is_dir() { path.join(preferred) } else { path.to_owned() };
+    let hint = if path.is_dir() { "; this folder has no run" } else { "" };
+    fs::read(&file).with_context(|| format!("cannot read a model{hint}: {}", file.display()))
+}
+
+/// Writes the network of a checkpoint as a file for sampling.
+pub(crate) fn export(model: &Path, out: &Path, precision: Precision) -> Result<()> {
+    let bytes = read_model(model, CHECKPOINT)?;
+    let exported = checkpoint::extract(&bytes, precision).with_context(|| in_file(model))?;
+    write_new(out, &exported)
+}
+
+/// Makes a model of weights from another program.
+pub(crate) fn import(weights: &Path, config: &str, out: &Path, precision: Precision) -> Result<()> {
+    let (config, _) = read_config(config)?;
+    let bytes = fs::read(weights).with_context(|| format!("cannot read {}", weights.display()))?;
+    let imported = checkpoint::import(&bytes, config, precision).with_context(|| in_file(weights))?;
+    write_new(out, &imported)
+}
+
+/// Context for an error about a file's contents.
+pub(crate) fn in_file(path: &Path) -> String {
+    format!("cannot use {}", path.display())
+}
+
+fn write_new(out: &Path, bytes: &[u8]) -> Result<()> {
+    if out.is_dir() {
+        bail!("this is a folder; give the name of a file to write: {}", out.display());
+    }
+    write_atomically(out, bytes)?;
+    println!("{} ({:.1} MB)", out.display(), bytes.len() as f64 / 1e6);
+    Ok(())
+}

@@ -1,0 +1,361 @@
+//! `bit-diffusion train`: a training run in a folder of its own.
+//!
+//! The folder holds `checkpoint.safetensors` (to go on from), `model.safetensors` (to sample from), `config.json`, `log.csv` and the
+//! sheets in `samples/`. Deliberately absent: the training itself, which is the core's.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use bit_diffusion::{
+    checkpoint::{self, Precision},
+    data::Pictures,
+    device,
+    sampler::Settings,
+    train::{Batch, TrainConfig, Trainer},
+};
+use burn::tensor::Device;
+use clap::error::ErrorKind;
+
+use crate::{
+    cli::{TrainArguments, refuse},
+    data::{self, Split},
+    files::{self, CHECKPOINT, CONFIG, MODEL},
+    log::Log,
+    progress::Reporter,
+    sample::{self, Request},
+    save::write_atomically,
+    sheet,
+};
+
+/// The pictures of a sheet, and the steps of their chain.
+const SHEET_PICTURES: usize = 16;
+const SHEET_STEPS: usize = 50;
+
+/// Trains as the flags say.
+pub(crate) fn run(arguments: &TrainArguments) -> Result<()> {
+    let stop = stop_on_ctrl_c()?;
+    let requested = arguments.config.as_deref().map(files::read_config).transpose()?;
+    let folder = &arguments.out;
+    let deadline = arguments.minutes.map(deadline);
+
+    // What can be refused is, before the device is opened and anything is written.
+    let bytes = if arguments.resume { Some(read_checkpoint(folder)?) } else { None };
+    let (config, meant) = match (&bytes, requested) {
+        (Some(bytes), requested) => {
+            let kept = checkpoint::inspect(bytes).with_context(|| files::in_file(&folder.join(CHECKPOINT)))?.config;
+            let meant = requested.as_ref().and_then(|(_, n_steps)| *n_steps);
+            (resumed_config(arguments, &kept, requested.map(|(config, _)| config))?, meant)
+        }
+        (None, Some((config, meant))) => {
+            refuse_existing(folder)?;
+            (with_flags(config, arguments), meant)
+        }
+        (None, None) => refuse(ErrorKind::MissingRequiredArgument, "say what to train, or --resume"),
+    };
+    config.validate()?;
+    let Some(n_steps) = arguments.steps.or(meant) else {
+        refuse(ErrorKind::MissingRequiredArgument, "say how many steps to train, with --steps")
+    };
+    let mut pictures = open_data(arguments.data.as_deref(), &config)?;
+
+    let opened = pollster::block_on(device::open(&arguments.device))?;
+    eprintln!("device: {}", opened.description);
+    let trainer = match bytes {
+        Some(bytes) => {
+            let loaded = checkpoint::load_trainer(&bytes, &opened.device);
+            let mut trainer = loaded.with_context(|| files::in_file(&folder.join(CHECKPOINT)))?;
+            trainer.retune(config)?;
+            trainer
+        }
+        None => Trainer::new(config, &opened.device)?,
+    };
+    let mut run = Run::open(folder, trainer, opened.device)?;
+    if run.trainer.n_steps() >= n_steps {
+        eprintln!("the run has made {} steps already; to go on, give a larger --steps", run.trainer.n_steps());
+        return Ok(());
+    }
+
+    let mut reporter = Reporter::new(n_steps, run.trainer.n_steps());
+    let trained = run.train(arguments, n_steps, deadline, pictures.as_mut(), &stop, &mut reporter);
+    reporter.finish();
+    trained.with_context(|| format!("the checkpoint of step {} is kept in {}", run.n_saved, folder.display()))
+}
+
+/// A run under way.
+struct Run {
+    folder: PathBuf,
+    trainer: Trainer,
+    device: Device,
+    log: Log,
+    /// The step of the checkpoint on disk.
+    n_saved: usize,
+}
+
+impl Run {
+    /// Prepares the folder; a fresh run is saved at once, so that a disk that cannot be written shows now.
+    fn open(folder: &Path, trainer: Trainer, device: Device) -> Result<Self> {
+        let samples = folder.join("samples");
+        fs::create_dir_all(&samples).with_context(|| format!("cannot make the folder {}", samples.display()))?;
+        let n_steps = trainer.n_steps();
+        let log = Log::open(&folder.join("log.csv"), n_steps)?;
+        write_atomically(&folder.join(CONFIG), files::config_text(trainer.config())?.as_bytes())?;
+        let mut run = Self { folder: folder.to_owned(), trainer, device, log, n_saved: n_steps };
+        if !folder.join(CHECKPOINT).exists() {
+            run.save()?;
+        }
+        Ok(run)
+    }
+
+    fn train(
+        &mut self,
+        arguments: &TrainArguments,
+        n_steps: usize,
+        deadline: Option<Instant>,
+        pictures: &mut dyn Pictures,
+        stop: &AtomicBool,
+        reporter: &mut Reporter,
+    ) -> Result<()> {
+        let is_due = |every: usize, step: usize| every > 0 && step.is_multiple_of(every);
+        let mut loss = Smoothed::default();
+        while self.trainer.n_steps() < n_steps {
+            if stop.load(Ordering::Relaxed) {
+                self.save()?;
+                reporter.say(&format!("stopped and saved at step {}; go on with --resume", self.n_saved));
+                return Ok(());
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.save()?;
+                reporter.say(&format!("time is up, saved at step {}; go on with --resume", self.n_saved));
+                return Ok(());
+            }
+            let batch = next_batch(&self.trainer, pictures)?;
+            let progress = pollster::block_on(self.trainer.step(&batch))?;
+            self.log.row(&progress)?;
+            loss.add(f64::from(progress.loss));
+            let step = progress.n_steps;
+            reporter.step(step, &format!("loss {:.5}", loss.value()));
+            if is_due(arguments.save_every, step) || step == n_steps {
+                self.save()?;
+            }
+            let wants_sheet = is_due(arguments.sheet_every, step) || (arguments.sheet_every > 0 && step == n_steps);
+            if wants_sheet && let Some(path) = self.sheet(stop)? {
+                reporter.say(&format!("step {step}: {}", path.display()));
+            }
+        }
+        reporter.say(&format!("done: {} steps, in {}", self.n_saved, self.folder.display()));
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<()> {
+        let bytes = pollster::block_on(checkpoint::save_trainer(&self.trainer))?;
+        write_atomically(&self.folder.join(CHECKPOINT), &bytes)?;
+        self.n_saved = self.trainer.n_steps();
+        let bytes = pollster::block_on(checkpoint::export(&self.trainer, Precision::F16))?;
+        write_atomically(&self.folder.join(MODEL), &bytes)?;
+        self.log.flush()
+    }
+
+    /// A sheet of samples of the averaged network, always from the same noise; `None` if stopped meanwhile.
+    fn sheet(&self, stop: &AtomicBool) -> Result<Option<PathBuf>> {
+        let schedule = self.trainer.config().schedule;
+        let settings = Settings { n_steps: SHEET_STEPS, schedule, ..Settings::default() };
+        let request = Request { settings, n: SHEET_PICTURES, seed: 0, class: None };
+        let network = self.trainer.averaged();
+        let drawn = sample::draw(&network, &self.device, &request, |_, _| {
+            if stop.load(Ordering::Relaxed) {
+                std::ops::ControlFlow::Break(())
+            } else {
+                std::ops::ControlFlow::Continue(())
+            }
+        })?;
+        let Some(samples) = drawn else { return Ok(None) };
+        let path = self.folder.join("samples").join(format!("{:06}.png", self.trainer.n_steps()));
+        write_atomically(&path, &sheet::png(&sheet::grid(&samples.pictures))?)?;
+        Ok(Some(path))
+    }
+}
+
+/// A mean that forgets: the last hundred steps or so.
+#[derive(Default)]
+struct Smoothed {
+    sum: f64,
+    weight: f64,
+}
+
+impl Smoothed {
+    const KEEP: f64 = 0.99;
+
+    fn add(&mut self, value: f64) {
+        self.sum = Self::KEEP * self.sum + value;
+        self.weight = Self::KEEP * self.weight + 1.0;
+    }
+
+    fn value(&self) -> f64 {
+        self.sum / self.weight
+    }
+}
+
+/// The pictures of the next step. Which ones depends on the seed and the step only, so that a resumed run sees the same.
+fn next_batch(trainer: &Trainer, pictures: &mut dyn Pictures) -> Result<Batch> {
+    let config = trainer.config();
+    let mut rng = trainer.rng().fork(1);
+    let mut batch = Batch { pixels: Vec::new(), classes: Vec::new() };
+    let alphabet = config.network.alphabet as u32;
+    for _ in 0..config.batch_size {
+        let picture = pictures.read(rng.below(pictures.n_examples()))?;
+        // Of 256 colour values, as many as the network has.
+        batch.pixels.extend(picture.pixels.iter().map(|&value| u32::from(value) * alphabet / 256));
+        if config.network.n_classes > 0 {
+            batch.classes.push(picture.class);
+        }
+    }
+    Ok(batch)
+}
+
+/// The data, once they fit the network.
+fn open_data(folder: Option<&Path>, config: &TrainConfig) -> Result<Box<dyn Pictures>> {
+    let network = &config.network;
+    let pictures = data::open(folder, Split::Train, network.size, network.channels)?;
+    if network.n_classes > 0 && !(1..=network.n_classes).contains(&pictures.n_classes()) {
+        bail!(
+            "the network knows {} classes, the data have {}; choose other data with --data, or a preset without classes",
+            network.n_classes,
+            pictures.n_classes()
+        );
+    }
+    Ok(pictures)
+}
+
+fn read_checkpoint(folder: &Path) -> Result<Vec<u8>> {
+    let path = folder.join(CHECKPOINT);
+    fs::read(&path)
+        .with_context(|| format!("there is no run to go on with; start one without --resume: {}", path.display()))
+}
+
+fn refuse_existing(folder: &Path) -> Result<()> {
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => bail!(
+            "this folder is not empty; go on with the run in it by --resume, or choose another one with --out: {}",
+            folder.display()
+        ),
+        Ok(false) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("cannot use {} as the folder of a run", folder.display())),
+    }
+}
+
+/// Settings with those replaced that have a flag of their own.
+fn with_flags(mut config: TrainConfig, arguments: &TrainArguments) -> TrainConfig {
+    config.seed = arguments.seed.unwrap_or(config.seed);
+    config.learning_rate = arguments.learning_rate.unwrap_or(config.learning_rate);
+    if let Some(batch_size) = arguments.batch_size {
+        config.batch_size = batch_size;
+        config.micro_batch_size = config.micro_batch_size.min(batch_size);
+    }
+    config.micro_batch_size = arguments.micro_batch.unwrap_or(config.micro_batch_size);
+    config
+}
+
+/// The settings to go on with: those of the run, with the flags of this call; a preset or file must agree with them.
+fn resumed_config(
+    arguments: &TrainArguments,
+    kept: &TrainConfig,
+    requested: Option<TrainConfig>,
+) -> Result<TrainConfig> {
+    if let Some(requested) = requested {
+        // A flag is a change on purpose, a different preset is a mistake.
+        let differences = differences(&with_flags(kept.clone(), arguments), &with_flags(requested, arguments))?;
+        if !differences.is_empty() {
+            bail!(
+                "the run in {} has other settings than {}: {}; leave that out to go on with the run's own settings",
+                arguments.out.display(),
+                arguments.config.as_deref().unwrap_or_default(),
+                differences.join(", ")
+            );
+        }
+    }
+    let config = with_flags(kept.clone(), arguments);
+    if config.seed != kept.seed {
+        bail!("the run has seed {}, which cannot change; leave --seed out, or start another run", kept.seed);
+    }
+    for difference in differences(kept, &config)? {
+        eprintln!("changed: {difference}");
+    }
+    Ok(config)
+}
+
+/// What differs between two settings: "name old → new".
+fn differences(old: &TrainConfig, new: &TrainConfig) -> Result<Vec<String>> {
+    fn compare(name: &str, old: &serde_json::Value, new: &serde_json::Value, found: &mut Vec<String>) {
+        match (old.as_object(), new.as_object()) {
+            (Some(a), Some(b)) if a.keys().eq(b.keys()) => {
+                for (key, value) in a {
+                    let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                    compare(&name, value, &b[key], found);
+                }
+            }
+            _ if old != new => found.push(format!("{name} {old} → {new}")),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    compare("", &serde_json::to_value(old)?, &serde_json::to_value(new)?, &mut found);
+    found.sort();
+    Ok(found)
+}
+
+fn deadline(minutes: f64) -> Instant {
+    let wait = Duration::try_from_secs_f64(minutes * 60.0).ok();
+    let end = wait.and_then(|wait| Instant::now().checked_add(wait));
+    end.unwrap_or_else(|| refuse(ErrorKind::InvalidValue, "--minutes must be a number, 0 or more"))
+}
+
+/// A flag that Ctrl-C raises; pressed again, it ends the program at once.
+fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("stopping after this step; press Ctrl-C again to stop at once, without saving");
+    })
+    .map_err(|error| anyhow!("cannot listen for Ctrl-C: {error}"))?;
+    Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bit_diffusion::experiment::Preset;
+
+    #[test]
+    fn differences_are_named() {
+        let old = Preset::ShapesUint8.config();
+        let mut new = old.clone();
+        assert_eq!(differences(&old, &new).unwrap(), Vec::<String>::new());
+        new.batch_size = 7;
+        new.network.width = 64;
+        let found = differences(&old, &new).unwrap();
+        assert_eq!(found, ["batch_size 32 → 7", "network.width 32 → 64"]);
+    }
+
+    #[test]
+    fn a_mean_starts_at_the_first_value_and_forgets() {
+        let mut mean = Smoothed::default();
+        mean.add(3.0);
+        assert!((mean.value() - 3.0).abs() < 1e-12);
+        for _ in 0..2000 {
+            mean.add(1.0);
+        }
+        assert!((mean.value() - 1.0).abs() < 1e-6);
+    }
+}
