@@ -125,7 +125,7 @@ fn imagenet(dir: &Path, split: Split, names: &BTreeSet<String>) -> Result<Box<dy
             Split::Train => "train_data_batch_1.npz to train_data_batch_10.npz",
             Split::Test => "val_data.npz",
         };
-        bail!("{wanted} must be there, but are not, in {}", dir.display());
+        bail!("{wanted} must be there for this split, but is not, in {}", dir.display());
     }
     // By length first, so that 10 comes after 9.
     files.sort_by_key(|name| (name.len(), *name));
@@ -348,6 +348,9 @@ mod tests {
         let dir = folder(&[("train_data_batch_1.npz", vec![0; 100])]);
         assert_fails(Some(&dir), Split::Train, [64, 3], &["NumPy archive", "train_data_batch_1.npz"]);
         assert_fails(Some(&dir), Split::Test, [64, 3], &["val_data.npz must be there"]);
+        // In the order of the numbers, not of the letters.
+        let dir = folder(&[("train_data_batch_10.npz", vec![]), ("train_data_batch_2.npz", vec![])]);
+        assert_fails(Some(&dir), Split::Train, [64, 3], &["train_data_batch_2.npz"]);
     }
 
     #[test]
@@ -380,6 +383,10 @@ mod tests {
         // Without splits.
         let mut all = open(Some(&dir.path().join("train")), Split::Test, 4, 3).unwrap();
         assert_eq!((all.n_classes(), read_all(all.as_mut())), (2, vec![(1, 0), (2, 1)]));
+        // One class is none.
+        fs::remove_dir_all(dir.path().join("train/cat")).unwrap();
+        let mut dogs = open(Some(dir.path()), Split::Train, 4, 3).unwrap();
+        assert_eq!((dogs.n_classes(), read_all(dogs.as_mut())), (0, vec![(2, 0)]));
     }
 
     #[test]

@@ -277,6 +277,9 @@ mod tests {
         bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
         let error = read(&bytes, 3, 4).unwrap_err().to_string();
         assert!(error.contains("too large; make it at most 8192 pixels each way"), "{error}");
+        assert!(read(&png(RgbImage::new(MAX_SIDE, 1)), 3, 4).is_ok());
+        assert!(read(&png(RgbImage::new(MAX_SIDE + 1, 1)), 3, 4).is_err());
+        assert!(read(&png(RgbImage::new(1, MAX_SIDE + 1)), 3, 4).is_err());
         // Within the sides, but 8192 · 8192 · 8 bytes.
         bytes[16..20].copy_from_slice(&8192_u32.to_be_bytes());
         bytes[20..24].copy_from_slice(&8192_u32.to_be_bytes());

@@ -232,6 +232,10 @@ mod tests {
         let directory = bytes.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
         bytes[directory + 10] = 8;
         assert_says(&bytes, "data.npy is compressed, but must be stored; save it again with numpy.savez");
+        // The lengths stand at bytes 20 and 24.
+        bytes[directory + 10] = 0;
+        bytes[directory + 20..directory + 28].fill(0x7F);
+        assert_says(&bytes, &format!("data.npy has 2139062143 bytes, but the file ends at {}", bytes.len()));
     }
 
     #[test]

@@ -145,6 +145,10 @@ mod tests {
             error.contains("4 × 1 pixels, but must be squares") && error.ends_with("at byte 8 of pictures"),
             "{error}"
         );
+        let mut more = pictures.clone();
+        more[7] = 3;
+        let error = open(&more, &labels).unwrap_err().to_string();
+        assert_eq!(error, "the header says 3 entries, the file has 2, at byte 4 of pictures");
         let error = open(&pictures, &[0, 0, 8, 1, 0, 0, 0, 1, 7]).unwrap_err();
         assert_eq!(error.to_string(), "there are 1 labels for 2 pictures, at byte 4 of labels");
     }

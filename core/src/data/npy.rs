@@ -315,6 +315,10 @@ pub(super) mod tests {
         let floats = npy("<f4", "(1,)", &[0; 4]);
         let error = open(&floats).unwrap().integers(&mut Cursor::new(&floats)).unwrap_err().to_string();
         assert!(error.contains("\"f4\", but must be integers"), "{error}");
+        let mut long = [MAGIC, &[2, 0], &[255; 4]].concat();
+        long.extend([b' '; 100]);
+        let error = open(&long).unwrap_err().to_string();
+        assert_eq!(error, "the array's header cannot have 4294967295 bytes, in an entry of 112, at byte 8 of x.npz");
         let many = npy("|u1", "(9223372036854775807, 4)", &[0; 4]);
         assert!(open(&many).unwrap().integers(&mut Cursor::new(&many)).is_err());
     }
