@@ -17,6 +17,7 @@
 //! | [`device`] | what the numbers are worked out on |
 //! | [`checkpoint`] | a run or a network as one file |
 //! | [`rng`] | the one source of randomness |
+//! | [`demo`] | networks that come with the program |
 //! | [`data`] | pictures to learn and to test with |
 //!
 //! Deliberately absent: windows, files and file dialogs (bytes in, bytes out), and any second source of randomness.
@@ -29,6 +30,7 @@ mod bisect;
 pub mod bits;
 pub mod checkpoint;
 pub mod data;
+pub mod demo;
 pub mod device;
 mod error;
 pub mod experiment;

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Train(TrainArguments),
     /// Make pictures with a trained network
     Sample(SampleArguments),
+    /// Measure how good a model's samples are, over a grid of settings
+    Eval(EvalArguments),
     /// List the training runs that have a name
     Presets {
         /// One of them, to print its settings as a config.json to start from
@@ -39,7 +41,7 @@ pub(crate) enum Command {
     },
     /// Say what a model or checkpoint file is
     Inspect {
-        /// A file of this program, or the folder of a run
+        /// A file of this program, the folder of a run, or the name of a model that comes with the program
         file: PathBuf,
     },
     /// Write the network of a checkpoint as a file for sampling
@@ -115,7 +117,8 @@ pub(crate) struct TrainArguments {
 /// `bit-diffusion sample`.
 #[derive(Debug, Args)]
 pub(crate) struct SampleArguments {
-    /// A model or checkpoint, or the folder of a run
+    /// A model or checkpoint, the folder of a run, or a model that comes with the program: shapes-uint8, shapes-gray, shapes-rand,
+    /// cifar10-small
     pub model: PathBuf,
     /// Steps from noise to picture
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -154,6 +157,65 @@ pub(crate) struct SampleArguments {
     #[arg(long, value_name = "FILE.png")]
     pub histogram: Option<PathBuf>,
     /// Print the settings, the time and, for shapes, the exact score as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `bit-diffusion eval`.
+#[derive(Debug, Args)]
+pub(crate) struct EvalArguments {
+    /// A model or checkpoint, the folder of a run, or a model that comes with the program: shapes-uint8, shapes-gray, shapes-rand,
+    /// cifar10-small
+    pub model: PathBuf,
+    /// Steps from noise to picture, one or more
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "100")]
+    pub steps: Vec<usize>,
+    /// Network evaluations for each picture, in place of --steps: every sampler and strategy gets as many steps as that pays for
+    #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with = "steps")]
+    pub evaluations: Option<Vec<usize>>,
+    /// Time differences, in steps, one or more
+    #[arg(long, value_name = "TD,…", value_delimiter = ',', default_value = "0")]
+    pub td: Vec<f64>,
+    /// Rules of a step, one or more: ddim, ddpm, dpm-solver-1, dpm-solver-2, dpm-solver-3, dpm-solver-2m
+    #[arg(long, value_name = "RULE,…", value_delimiter = ',', default_value = "ddim")]
+    pub sampler: Vec<Sampler>,
+    /// What the network is told of its last estimate, one or more: off, previous, momentum=0.5, guide=3
+    #[arg(long, value_name = "STRATEGY,…", value_delimiter = ',', default_value = "previous")]
+    pub self_cond: Vec<SelfCond>,
+    /// How many pictures to make for each seed
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub n: usize,
+    /// How many seeds, for the spread of the scores
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub seeds: usize,
+    /// The first seed; the others follow it
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// The class to show, counted from 0; each picture another one by default, if the model knows classes
+    #[arg(long, value_name = "K")]
+    pub class: Option<usize>,
+    /// The weight of classifier-free guidance towards the class: 1 is none
+    #[arg(long, value_name = "W", default_value_t = 1.0)]
+    pub guidance: f64,
+    /// A feature network as a safetensors file, to measure the Fréchet and the kernel distance to the data with; needs --data
+    #[arg(long, value_name = "FILE")]
+    pub features: Option<PathBuf>,
+    /// The folder of the data set; the shapes if left out
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// How many pictures of the data the features are compared with
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub reference: usize,
+    /// In place of sampling: the share of wrong bits when held-out pictures, noised to these times from 0 to 1, are guessed at once
+    #[arg(long, value_name = "T,…", value_delimiter = ',')]
+    pub bit_error: Option<Vec<f64>>,
+    /// Where to compute: auto, cpu, wgpu or wgpu:N
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+    /// A folder for eval.csv, eval.json and, where something varies, the plot eval.png
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print JSON in place of the table
     #[arg(long)]
     pub json: bool,
 }

@@ -7,6 +7,7 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result, bail};
 use bit_diffusion::{
     checkpoint::{self, Precision},
+    demo::Demo,
     experiment::Preset,
     train::TrainConfig,
 };
@@ -42,11 +43,21 @@ pub(crate) fn config_text(config: &TrainConfig) -> Result<String> {
     Ok(serde_json::to_string_pretty(config)? + "\n")
 }
 
-/// The bytes of a model or checkpoint; of a run's folder, those of the file `preferred` in it.
-pub(crate) fn read_model(path: &Path, preferred: &str) -> Result<Vec<u8>> {
+/// The bytes of a model or checkpoint; of a run's folder, those of the file `preferred` in it; or a demo model by its name.
+pub(crate) fn read_model(path: &Path, preferred: &str) -> Result<Cow<'static, [u8]>> {
+    let demo = path.to_str().and_then(|name| name.parse::<Demo>().ok());
+    if let (Some(demo), false) = (demo, path.exists()) {
+        return Ok(Cow::Borrowed(demo.bytes()));
+    }
     let file = if path.is_dir() { path.join(preferred) } else { path.to_owned() };
-    let hint = if path.is_dir() { "; this folder has no run" } else { "" };
-    fs::read(&file).with_context(|| format!("cannot read a model{hint}: {}", file.display()))
+    let names: Vec<&str> = Demo::ALL.into_iter().map(Demo::label).collect();
+    let hint = if path.is_dir() {
+        "this folder has no run".to_owned()
+    } else {
+        format!("the models that come with the program are {}", names.join(", "))
+    };
+    let bytes = fs::read(&file).with_context(|| format!("cannot read a model; {hint}: {}", file.display()))?;
+    Ok(Cow::Owned(bytes))
 }
 
 /// Writes the network of a checkpoint as a file for sampling.

@@ -19,7 +19,8 @@ const BINS: usize = 50;
 const LIMIT: f64 = 2.0;
 
 const SIZE: (u32, u32) = (960, 640);
-const FONT: &str = "sans-serif";
+/// The one font of all plots.
+pub(crate) const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(38, 110, 220);
 
 /// The histograms of a chain.
@@ -56,7 +57,7 @@ impl Histograms {
     }
 
     fn draw_on(&self, pixels: &mut [u8]) -> Result<(), Box<dyn std::error::Error + '_>> {
-        register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT).map_err(|_| "the font is broken")?;
+        register()?;
         let root = BitMapBackend::with_buffer(pixels, SIZE).into_drawing_area();
         root.fill(&WHITE)?;
         let limit = LIMIT * self.scale;
@@ -69,6 +70,11 @@ impl Histograms {
         root.present()?;
         Ok(())
     }
+}
+
+/// Makes the font known to plotters.
+pub(crate) fn register() -> Result<(), &'static str> {
+    register_font(FONT, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT).map_err(|_| "the font is broken")
 }
 
 type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;

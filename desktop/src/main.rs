@@ -3,6 +3,7 @@
 mod cli;
 #[cfg_attr(not(test), expect(dead_code, reason = "nothing tests on held-back data yet"))]
 mod data;
+mod eval;
 mod files;
 mod histogram;
 mod inspect;
@@ -38,6 +39,7 @@ fn run(cli: Cli) -> Result<()> {
         None => studio::run(),
         Some(Command::Train(arguments)) => train::run(&arguments),
         Some(Command::Sample(arguments)) => sample::run(&arguments),
+        Some(Command::Eval(arguments)) => eval::run(&arguments),
         Some(Command::Presets { name }) => inspect::presets(name),
         Some(Command::Inspect { file }) => inspect::run(&file),
         Some(Command::Export { model, out, precision }) => files::export(&model, &out, precision),

@@ -97,7 +97,7 @@ pub(crate) fn draw(
 }
 
 /// How many pictures are worked on at once.
-fn batch_size(size: usize) -> usize {
+pub(crate) fn batch_size(size: usize) -> usize {
     (MAX_BATCH_PIXELS / (size * size)).clamp(1, 256)
 }
 
@@ -131,11 +131,11 @@ struct Report<'a> {
 
 /// How exact pictures of shapes are.
 #[derive(Debug, PartialEq, Serialize)]
-struct ShapesScore {
+pub(crate) struct ShapesScore {
     /// The share of pixels whose colour is not of the palette.
-    off_palette: f64,
+    pub off_palette: f64,
     /// The share of pictures that are a scene, to the last pixel.
-    scenes: f64,
+    pub scenes: f64,
 }
 
 /// Samples as the flags say.
@@ -218,7 +218,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
 }
 
 /// The exact score, if the pictures are of the size and colours of shapes.
-fn shapes_score(pictures: &Pictures) -> Option<ShapesScore> {
+pub(crate) fn shapes_score(pictures: &Pictures) -> Option<ShapesScore> {
     if (pictures.channels, pictures.size, pictures.alphabet) != (3, shapes::SIZE, 256) {
         return None;
     }

@@ -18,10 +18,10 @@ use bit_diffusion::{
     checkpoint::{self, Precision},
     data::Pictures,
     device,
+    model::UNetConfig,
     sampler::Settings,
-    train::{Batch, TrainConfig, Trainer},
+    train::{Event, Plan, Run, TrainConfig, Trainer},
 };
-use burn::tensor::Device;
 use clap::error::ErrorKind;
 
 use crate::{
@@ -30,7 +30,6 @@ use crate::{
     files::{self, CHECKPOINT, CONFIG, MODEL},
     log::Log,
     progress::Reporter,
-    sample::{self, Request},
     save::write_atomically,
     sheet,
 };
@@ -77,109 +76,103 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<()> {
         }
         None => Trainer::new(config, &opened.device)?,
     };
-    let mut run = Run::open(folder, trainer, opened.device)?;
-    if run.trainer.n_steps() >= n_steps {
-        eprintln!("the run has made {} steps already; to go on, give a larger --steps", run.trainer.n_steps());
+    if trainer.n_steps() >= n_steps {
+        eprintln!("the run has made {} steps already; to go on, give a larger --steps", trainer.n_steps());
         return Ok(());
     }
-
-    let mut reporter = Reporter::new(n_steps, run.trainer.n_steps());
-    let trained = run.train(arguments, n_steps, deadline, pictures.as_mut(), &stop, &mut reporter);
+    let plan = Plan {
+        n_steps,
+        save_every: arguments.save_every,
+        sheet_every: arguments.sheet_every,
+        sheet_size: SHEET_PICTURES,
+        sheet: Settings { n_steps: SHEET_STEPS, schedule: trainer.config().schedule, ..Settings::default() },
+    };
+    let mut files = RunFolder::open(folder, &trainer)?;
+    let mut run = Run::new(trainer, plan, &opened.device)?;
+    let mut reporter = Reporter::new(n_steps, run.trainer().n_steps());
+    let trained = train(&mut run, pictures.as_mut(), &mut files, deadline, &stop, &mut reporter);
     reporter.finish();
-    trained.with_context(|| format!("the checkpoint of step {} is kept in {}", run.n_saved, folder.display()))
+    trained.with_context(|| format!("the checkpoint of step {} is kept in {}", files.n_saved, folder.display()))
 }
 
-/// A run under way.
-struct Run {
+/// Follows the run's events until it is done, stopped, or out of time.
+fn train(
+    run: &mut Run,
+    pictures: &mut dyn Pictures,
+    files: &mut RunFolder,
+    deadline: Option<Instant>,
+    stop: &AtomicBool,
+    reporter: &mut Reporter,
+) -> Result<()> {
+    let mut loss = Smoothed::default();
+    loop {
+        let is_stopped = stop.load(Ordering::Relaxed);
+        if is_stopped || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let bytes = pollster::block_on(checkpoint::save_trainer(run.trainer()))?;
+            files.save(run.trainer(), &bytes)?;
+            let why = if is_stopped { "stopped and" } else { "time is up," };
+            reporter.say(&format!("{why} saved at step {}; go on with --resume", files.n_saved));
+            return Ok(());
+        }
+        match pollster::block_on(run.next(pictures))? {
+            Some(Event::Step(progress)) => {
+                files.log.row(&progress)?;
+                loss.add(f64::from(progress.loss));
+                reporter.step(progress.n_steps, &format!("loss {:.5}", loss.value()));
+            }
+            Some(Event::Checkpoint(bytes)) => files.save(run.trainer(), &bytes)?,
+            Some(Event::Sampling { .. }) => {}
+            Some(Event::Sheet(values)) => {
+                let path = files.sheet(run.trainer(), values)?;
+                reporter.say(&format!("step {}: {}", run.trainer().n_steps(), path.display()));
+            }
+            None => {
+                reporter.say(&format!("done: {} steps, in {}", files.n_saved, files.folder.display()));
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The folder of a run.
+struct RunFolder {
     folder: PathBuf,
-    trainer: Trainer,
-    device: Device,
     log: Log,
     /// The step of the checkpoint on disk.
     n_saved: usize,
 }
 
-impl Run {
+impl RunFolder {
     /// Prepares the folder; a fresh run is saved at once, so that a disk that cannot be written shows now.
-    fn open(folder: &Path, trainer: Trainer, device: Device) -> Result<Self> {
+    fn open(folder: &Path, trainer: &Trainer) -> Result<Self> {
         let samples = folder.join("samples");
         fs::create_dir_all(&samples).with_context(|| format!("cannot make the folder {}", samples.display()))?;
         let n_steps = trainer.n_steps();
         let log = Log::open(&folder.join("log.csv"), n_steps)?;
         write_atomically(&folder.join(CONFIG), files::config_text(trainer.config())?.as_bytes())?;
-        let mut run = Self { folder: folder.to_owned(), trainer, device, log, n_saved: n_steps };
+        let mut files = Self { folder: folder.to_owned(), log, n_saved: n_steps };
         if !folder.join(CHECKPOINT).exists() {
-            run.save()?;
+            files.save(trainer, &pollster::block_on(checkpoint::save_trainer(trainer))?)?;
         }
-        Ok(run)
+        Ok(files)
     }
 
-    fn train(
-        &mut self,
-        arguments: &TrainArguments,
-        n_steps: usize,
-        deadline: Option<Instant>,
-        pictures: &mut dyn Pictures,
-        stop: &AtomicBool,
-        reporter: &mut Reporter,
-    ) -> Result<()> {
-        let is_due = |every: usize, step: usize| every > 0 && step.is_multiple_of(every);
-        let mut loss = Smoothed::default();
-        while self.trainer.n_steps() < n_steps {
-            if stop.load(Ordering::Relaxed) {
-                self.save()?;
-                reporter.say(&format!("stopped and saved at step {}; go on with --resume", self.n_saved));
-                return Ok(());
-            }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                self.save()?;
-                reporter.say(&format!("time is up, saved at step {}; go on with --resume", self.n_saved));
-                return Ok(());
-            }
-            let batch = next_batch(&self.trainer, pictures)?;
-            let progress = pollster::block_on(self.trainer.step(&batch))?;
-            self.log.row(&progress)?;
-            loss.add(f64::from(progress.loss));
-            let step = progress.n_steps;
-            reporter.step(step, &format!("loss {:.5}", loss.value()));
-            if is_due(arguments.save_every, step) || step == n_steps {
-                self.save()?;
-            }
-            let wants_sheet = is_due(arguments.sheet_every, step) || (arguments.sheet_every > 0 && step == n_steps);
-            if wants_sheet && let Some(path) = self.sheet(stop)? {
-                reporter.say(&format!("step {step}: {}", path.display()));
-            }
-        }
-        reporter.say(&format!("done: {} steps, in {}", self.n_saved, self.folder.display()));
-        Ok(())
-    }
-
-    fn save(&mut self) -> Result<()> {
-        let bytes = pollster::block_on(checkpoint::save_trainer(&self.trainer))?;
-        write_atomically(&self.folder.join(CHECKPOINT), &bytes)?;
-        self.n_saved = self.trainer.n_steps();
-        let bytes = pollster::block_on(checkpoint::export(&self.trainer, Precision::F16))?;
+    /// Writes a checkpoint, and beside it the averaged network, for sampling.
+    fn save(&mut self, trainer: &Trainer, bytes: &[u8]) -> Result<()> {
+        write_atomically(&self.folder.join(CHECKPOINT), bytes)?;
+        self.n_saved = trainer.n_steps();
+        let bytes = pollster::block_on(checkpoint::export(trainer, Precision::F16))?;
         write_atomically(&self.folder.join(MODEL), &bytes)?;
         self.log.flush()
     }
 
-    /// A sheet of samples of the averaged network, always from the same noise; `None` if stopped meanwhile.
-    fn sheet(&self, stop: &AtomicBool) -> Result<Option<PathBuf>> {
-        let schedule = self.trainer.config().schedule;
-        let settings = Settings { n_steps: SHEET_STEPS, schedule, ..Settings::default() };
-        let request = Request { settings, n: SHEET_PICTURES, seed: 0, class: None };
-        let network = self.trainer.averaged();
-        let drawn = sample::draw(&network, &self.device, &request, |_, _| {
-            if stop.load(Ordering::Relaxed) {
-                std::ops::ControlFlow::Break(())
-            } else {
-                std::ops::ControlFlow::Continue(())
-            }
-        })?;
-        let Some(samples) = drawn else { return Ok(None) };
-        let path = self.folder.join("samples").join(format!("{:06}.png", self.trainer.n_steps()));
-        write_atomically(&path, &sheet::png(&sheet::grid(&samples.pictures))?)?;
-        Ok(Some(path))
+    /// Writes a sheet of samples, named by the step.
+    fn sheet(&self, trainer: &Trainer, values: Vec<u32>) -> Result<PathBuf> {
+        let UNetConfig { channels, size, alphabet, .. } = trainer.config().network;
+        let path = self.folder.join("samples").join(format!("{:06}.png", trainer.n_steps()));
+        let grid = sheet::grid(&sheet::Pictures { channels, size, alphabet, values });
+        write_atomically(&path, &sheet::png(&grid)?)?;
+        Ok(path)
     }
 }
 
@@ -201,23 +194,6 @@ impl Smoothed {
     fn value(&self) -> f64 {
         self.sum / self.weight
     }
-}
-
-/// The pictures of the next step. Which ones depends on the seed and the step only, so that a resumed run sees the same.
-fn next_batch(trainer: &Trainer, pictures: &mut dyn Pictures) -> Result<Batch> {
-    let config = trainer.config();
-    let mut rng = trainer.rng().fork(1);
-    let mut batch = Batch { pixels: Vec::new(), classes: Vec::new() };
-    let alphabet = config.network.alphabet as u32;
-    for _ in 0..config.batch_size {
-        let picture = pictures.read(rng.below(pictures.n_examples()))?;
-        // Of 256 colour values, as many as the network has.
-        batch.pixels.extend(picture.pixels.iter().map(|&value| u32::from(value) * alphabet / 256));
-        if config.network.n_classes > 0 {
-            batch.classes.push(picture.class);
-        }
-    }
-    Ok(batch)
 }
 
 /// The data, once they fit the network.

@@ -1,11 +1,13 @@
 //! Training: the loss of Algorithm 1, and the loop around it as a library.
 //!
-//! A [`Trainer`] makes one step at a time and says what happened; programs decide where the pictures come from, when to
-//! stop, and what to keep. Deliberately absent: files, progress bars, threads.
+//! A [`Trainer`] makes one step at a time and says what happened. A [`Run`] around it picks the pictures and says what is due, as a
+//! stream of [`Event`]s that a command line, a window and a page all read. Deliberately absent: files, progress bars, threads.
 
 mod loss;
+mod run;
 mod trainer;
 
 pub use loss::{DEFAULT_SELF_COND_SHARE, Draw, loss};
+pub use run::{Event, Plan, Run, RunError};
 pub(crate) use trainer::Parts;
 pub use trainer::{Batch, Progress, TrainConfig, TrainError, Trainer};

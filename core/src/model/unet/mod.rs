@@ -17,6 +17,7 @@ use super::{Condition, Denoiser, Input, parameters};
 use crate::{
     Error,
     bits::{Codec, Encoding},
+    data::Picture,
     error::check_number,
     kernels::{conv2d, group_norm, group_norm_silu},
     objective::{Loss, Objective, Prediction},
@@ -148,6 +149,12 @@ impl UNetConfig {
     /// The codec of the pictures.
     pub fn codec(&self) -> Result<Codec, Error> {
         Codec::new(self.encoding, self.alphabet, self.scale)
+    }
+
+    /// The colour values of a picture as symbols: of 256, as many as the network has.
+    pub fn symbols_of<'a>(&self, picture: &'a Picture) -> impl Iterator<Item = u32> + use<'a> {
+        let alphabet = self.alphabet as u32;
+        picture.pixels.iter().map(move |&value| u32::from(value) * alphabet / 256)
     }
 
     /// Size of the pictures and number of features of each stage.
