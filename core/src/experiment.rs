@@ -136,7 +136,7 @@ impl Preset {
     #[must_use]
     pub fn n_steps(self) -> usize {
         match self.family() {
-            Family::Shapes => 6_000,
+            Family::Shapes => 4_000,
             Family::Mnist => 10_000,
             Family::Cifar10Small => 40_000,
             Family::Cifar10 | Family::Cifar10Classes => 1_500_000,
@@ -169,9 +169,10 @@ impl Preset {
                 ..UNetConfig::cifar10()
             },
             Family::Cifar10Small => UNetConfig {
-                width: 48,
-                multipliers: vec![1, 2, 2],
+                width: 32,
+                multipliers: vec![1, 2, 4],
                 n_blocks: 2,
+                attention_sizes: vec![8],
                 head_dim: 32,
                 n_classes: cifar10::CLASSES.len(),
                 ..UNetConfig::cifar10()
@@ -186,7 +187,11 @@ impl Preset {
             Family::Shapes => small(TrainConfig { learning_rate: 1e-3, n_warmup_steps: 200, ..config }),
             // A mirrored digit is none.
             Family::Mnist => small(TrainConfig { learning_rate: 1e-3, n_warmup_steps: 500, flips: false, ..config }),
-            Family::Cifar10Small => small(TrainConfig { learning_rate: 5e-4, n_warmup_steps: 500, ..config }),
+            Family::Cifar10Small => {
+                let config = small(TrainConfig { learning_rate: 5e-4, n_warmup_steps: 500, ..config });
+                // Few steps are what a processor can afford: smaller ones, but more of them.
+                TrainConfig { batch_size: 16, micro_batch_size: 16, ..config }
+            }
             Family::Cifar10 | Family::Cifar10Classes => {
                 // Only the baseline without bits drops features.
                 let dropout = if self.encoding() == Encoding::Continuous { 0.3 } else { 0.0 };

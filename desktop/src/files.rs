@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: the format of a model, which is the core's.
 
-use std::{fs, path::Path};
+use std::{borrow::Cow, fs, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 use bit_diffusion::{

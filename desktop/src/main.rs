@@ -1,7 +1,6 @@
 //! The desktop program: the studio in a window, and the same engine as a command line.
 
 mod cli;
-#[cfg_attr(not(test), expect(dead_code, reason = "nothing tests on held-back data yet"))]
 mod data;
 mod eval;
 mod files;

@@ -64,7 +64,7 @@ impl Axis {
     /// The name of the line a row belongs to: everything but what is on the axis.
     fn line(self, row: &Row) -> String {
         let settings = &row.settings;
-        let name = format!("{}, {}", settings.sampler, settings.self_cond);
+        let name = format!("{}, {}", settings.sampler.label(), settings.self_cond);
         match self {
             Self::Td => format!("{name}, {} steps", settings.n_steps),
             Self::Evaluations => name,

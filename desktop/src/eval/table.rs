@@ -63,7 +63,7 @@ impl Table {
 
     fn settings_cells(row: &Row) -> Vec<String> {
         let Settings { sampler, self_cond, n_steps, td, .. } = row.settings;
-        vec![sampler.to_string(), self_cond.to_string(), n_steps.to_string(), td.to_string(), row.evaluations.to_string()]
+        vec![sampler.label().to_owned(), self_cond.to_string(), n_steps.to_string(), td.to_string(), row.evaluations.to_string()]
     }
 
     /// Columns for people.
@@ -127,7 +127,7 @@ mod tests {
         let table = Table { model: "m".to_owned(), model_steps: 7, n: 4, seeds: 2, rows: vec![row] };
         assert!(table.text().contains("2.00 ± 1.41"), "{}", table.text());
         let expected = "sampler,self-conditioning,steps,td,evaluations,seconds,off palette %,off palette % deviation\n\
-                        ddim,previous,100,0,100,2.000,2.00000,1.41421\n";
+                        DDIM,previous,100,0,100,2.000,2.00000,1.41421\n";
         assert_eq!(table.csv(), expected);
     }
 }
