@@ -14,6 +14,7 @@
 //! | [`sampler`] | the reverse chain, step by step |
 //! | [`train`] | the training loss and the loop around it |
 //! | [`checkpoint`] | a run or a network as one file |
+//! | [`metrics`] | how good samples are, as numbers |
 //! | [`rng`] | the one source of randomness |
 //! | [`data`] | pictures to learn and to test with |
 //!
@@ -28,6 +29,7 @@ pub mod bits;
 pub mod checkpoint;
 pub mod data;
 mod error;
+pub mod metrics;
 pub mod model;
 pub mod objective;
 pub mod rng;
