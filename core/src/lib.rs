@@ -16,6 +16,7 @@
 //! | [`experiment`] | training runs by name |
 //! | [`device`] | what the numbers are worked out on |
 //! | [`checkpoint`] | a run or a network as one file |
+//! | [`metrics`] | how good samples are, as numbers |
 //! | [`rng`] | the one source of randomness |
 //! | [`demo`] | networks that come with the program |
 //! | [`data`] | pictures to learn and to test with |
@@ -35,6 +36,7 @@ pub mod device;
 mod error;
 pub mod experiment;
 mod kernels;
+pub mod metrics;
 pub mod model;
 pub mod objective;
 pub mod rng;

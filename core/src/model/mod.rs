@@ -5,6 +5,7 @@
 
 mod bernoulli;
 mod exact;
+pub mod features;
 pub(crate) mod parameters;
 mod unet;
 
