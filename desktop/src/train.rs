@@ -155,12 +155,13 @@ impl Run {
     }
 
     fn save(&mut self) -> Result<()> {
+        // First the log: lines too many are cut off when the run goes on, lines too few would be missing for ever.
+        self.log.flush()?;
         let bytes = pollster::block_on(checkpoint::save_trainer(&self.trainer))?;
         write_atomically(&self.folder.join(CHECKPOINT), &bytes)?;
         self.n_saved = self.trainer.n_steps();
         let bytes = pollster::block_on(checkpoint::export(&self.trainer, Precision::F16))?;
-        write_atomically(&self.folder.join(MODEL), &bytes)?;
-        self.log.flush()
+        write_atomically(&self.folder.join(MODEL), &bytes)
     }
 
     /// A sheet of samples of the averaged network, always from the same noise; `None` if stopped meanwhile.
