@@ -226,6 +226,27 @@ fn without_a_display_the_headless_commands_are_named() {
     }
 }
 
+/// With all drivers hidden from the loaders of Vulkan and OpenGL.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_graphics_card_auto_takes_the_processor_and_wgpu_is_an_error() {
+    let place = Place::new();
+    let run = |device: &str, out: &str| {
+        let mut program =
+            place.program(&format!("train tiny.json --steps 1 --sheet-every 0 --out {out} --device {device}"));
+        for variable in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "__EGL_VENDOR_LIBRARY_FILENAMES"] {
+            program.env(variable, "/nonexistent");
+        }
+        let output = program.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run("auto", "a");
+    assert!(code == Some(0) && said.contains("device: CPU: there is no graphics card"), "{said}");
+    let (code, said) = run("wgpu", "b");
+    assert!(code == Some(1) && said.contains("no graphics card can be used") && said.contains("`cpu`"), "{said}");
+    assert!(!place.path("b").exists(), "nothing is left behind");
+}
+
 #[test]
 fn presets_are_listed() {
     let place = Place::new();
