@@ -72,6 +72,72 @@ fn a_network_comes_back_in_either_precision() {
 }
 
 #[test]
+fn a_network_is_taken_out_of_a_checkpoint_without_a_device() {
+    let trainer = checkpoint::load_trainer(&saved(3), &Device::flex()).unwrap();
+    for precision in Precision::ALL {
+        let exported = pollster::block_on(checkpoint::export(&trainer, precision)).unwrap();
+        assert!(checkpoint::extract(&saved(3), precision).unwrap() == exported, "{precision}");
+        assert_eq!(precision.label().parse(), Ok(precision));
+    }
+    let names: Vec<String> = checkpoint::entries(&saved(3)).unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(names.len(), 4 * trainer.averaged().parameters().len());
+    assert!(names.is_sorted() && names.contains(&"adam.first.input.bias".to_owned()), "{names:?}");
+}
+
+/// A safetensors file of another program: for each tensor its name, shape and numbers.
+fn foreign(tensors: &[(String, Vec<usize>, Vec<f32>)]) -> Vec<u8> {
+    let views = tensors.iter().map(|(name, shape, values)| {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        (name.clone(), shape.clone(), bytes)
+    });
+    let stored: Vec<_> = views.collect();
+    let views = stored.iter().map(|(name, shape, bytes)| {
+        (name, safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes).unwrap())
+    });
+    safetensors::tensor::serialize(views, None).unwrap()
+}
+
+#[test]
+fn weights_of_another_program_come_in_by_their_names() {
+    let parameters = config().network.init(0, &Device::flex()).unwrap().parameters();
+    let mut rng = Rng::new(5);
+    let tensors: Vec<_> = parameters
+        .into_iter()
+        .map(|(name, shape)| {
+            let n = shape.iter().product();
+            (name, shape, rng.normals(n))
+        })
+        .collect();
+    let import =
+        |tensors: &[(String, Vec<usize>, Vec<f32>)]| checkpoint::import(&foreign(tensors), config(), Precision::F32);
+    let plain = import(&tensors).unwrap();
+    let with_prefix: Vec<_> =
+        tensors.iter().map(|(name, shape, values)| (format!("ema.{name}"), shape.clone(), values.clone())).collect();
+    assert!(import(&with_prefix).unwrap() == plain, "with or without the prefix");
+    assert!(checkpoint::load_network(&plain, &Device::flex()).is_ok());
+    assert!(plain.windows(4).any(|bytes| bytes == tensors[0].2[0].to_le_bytes()), "the numbers are those given");
+    // Our own files come in too, as does what a run is saved as.
+    assert_eq!(
+        checkpoint::entries(&checkpoint::import(&saved(2), config(), Precision::F16).unwrap()).unwrap(),
+        checkpoint::entries(&checkpoint::extract(&saved(2), Precision::F16).unwrap()).unwrap()
+    );
+
+    let error = |tensors: &[(String, Vec<usize>, Vec<f32>)]| import(tensors).unwrap_err().to_string();
+    let missing = error(&tensors[1..]);
+    assert!(missing.contains(&format!("there is no {}", tensors[0].0)), "{missing}");
+    let mut odd = tensors.clone();
+    odd.push(("middle.weight".to_owned(), vec![1], vec![0.0]));
+    assert!(error(&odd).contains("the network has no middle.weight"), "{}", error(&odd));
+    let mut turned = tensors.clone();
+    let linear = turned.iter_mut().find(|(_, shape, _)| shape.len() == 2 && shape[0] != shape[1]).unwrap();
+    linear.1.reverse();
+    assert!(error(&turned).contains("transpose"), "{}", error(&turned));
+    let mut broken = tensors;
+    broken[3].2[0] = f32::NAN;
+    assert!(error(&broken).contains("not a number"), "{}", error(&broken));
+}
+
+#[test]
 fn every_truncation_is_an_error() {
     let bytes = saved(1);
     // Every offset of the header, then every 97th of the weights.

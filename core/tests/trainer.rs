@@ -156,3 +156,18 @@ fn settings_that_make_no_sense_are_refused() {
     let outside = Batch { pixels: vec![4; 8 * SIZE * SIZE], classes: Vec::new() };
     assert!(matches!(pollster::block_on(trainer.step(&outside)), Err(TrainError::Input(_))));
 }
+
+#[test]
+fn a_run_can_be_retuned_but_not_become_another() {
+    let mut trainer = Trainer::new(config(), &Device::flex()).unwrap();
+    train(&mut trainer, 1);
+    trainer.retune(TrainConfig { learning_rate: 1e-4, n_warmup_steps: 0, ..config() }).unwrap();
+    assert!((train(&mut trainer, 1)[0].learning_rate - 1e-4).abs() < 1e-12);
+    assert_eq!(trainer.n_steps(), 2);
+    let mut wider = config();
+    wider.network.width = 32;
+    for other in [wider, TrainConfig { seed: 5, ..config() }, TrainConfig { learning_rate: -1.0, ..config() }] {
+        assert!(trainer.retune(other).is_err());
+    }
+    assert!((trainer.config().learning_rate - 1e-4).abs() < 1e-12, "a refused change changes nothing");
+}

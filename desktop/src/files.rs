@@ -80,10 +80,21 @@ pub(crate) fn in_file(path: &Path) -> String {
     format!("cannot use {}", path.display())
 }
 
-fn write_new(out: &Path, bytes: &[u8]) -> Result<()> {
+/// `Ok` if a file could be written there; asked before the work that it is for.
+pub(crate) fn check_out(out: &Path) -> Result<()> {
     if out.is_dir() {
         bail!("this is a folder; give the name of a file to write: {}", out.display());
     }
+    match out.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            bail!("there is no such folder; make it first: {}", folder.display())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_new(out: &Path, bytes: &[u8]) -> Result<()> {
+    check_out(out)?;
     write_atomically(out, bytes)?;
     println!("{} ({:.1} MB)", out.display(), bytes.len() as f64 / 1e6);
     Ok(())

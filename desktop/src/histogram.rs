@@ -1,6 +1,7 @@
 //! How analog bits are spread, step by step, as a picture: the paper's histogram of 50 bins, for a whole chain.
 
 use anyhow::{Result, anyhow};
+use bit_diffusion::metrics::bits::{Histogram, N_BINS};
 use burn::tensor::Tensor;
 use image::RgbImage;
 use plotters::{
@@ -12,10 +13,7 @@ use plotters::{
     style::{FontStyle, register_font},
 };
 
-/// The number of bins, as in the paper.
-const BINS: usize = 50;
-
-/// The ends of the histogram, in units of the bits' size; what lies outside counts at the ends.
+/// The ends of the histogram, in units of the bits' size.
 const LIMIT: f64 = 2.0;
 
 const SIZE: (u32, u32) = (960, 640);
@@ -27,9 +25,9 @@ const INK: RGBColor = RGBColor(38, 110, 220);
 pub(crate) struct Histograms {
     scale: f64,
     /// The shares of the bins at each step, of the state.
-    x_t: Vec<[f64; BINS]>,
+    x_t: Vec<[f64; N_BINS]>,
     /// The same of the estimate.
-    x_pred: Vec<[f64; BINS]>,
+    x_pred: Vec<[f64; N_BINS]>,
 }
 
 impl Histograms {
@@ -44,9 +42,9 @@ impl Histograms {
         self.x_pred.push(self.count(x_pred));
     }
 
-    fn count(&self, bits: &Tensor<4>) -> [f64; BINS] {
-        let data = bits.to_data();
-        shares(data.iter::<f32>().map(f64::from), LIMIT * self.scale)
+    fn count(&self, bits: &Tensor<4>) -> [f64; N_BINS] {
+        let bits: Vec<f32> = bits.to_data().iter::<f32>().collect();
+        Histogram::new(&bits, LIMIT * self.scale).expect("the limit is above 0").shares()
     }
 
     /// Above, a column for each step, the darker the more bits; below, the last step alone. The state left, the estimate right.
@@ -82,17 +80,18 @@ type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
 fn over_steps(
     area: &Area<'_>,
     name: &str,
-    steps: &[[f64; BINS]],
+    steps: &[[f64; N_BINS]],
     limit: f64,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut chart = ChartBuilder::on(area)
         .caption(format!("{name}, step by step"), (FONT, 20))
         .margin(8)
+        .margin_right(20)
         .x_label_area_size(36)
         .y_label_area_size(48)
         .build_cartesian_2d(0.0..steps.len() as f64, -limit..limit)
         .map_err(|error| error.to_string())?;
-    let width = 2.0 * limit / BINS as f64;
+    let width = 2.0 * limit / N_BINS as f64;
     let cells = steps.iter().enumerate().flat_map(|(step, shares)| {
         shares.iter().enumerate().map(move |(bin, &share)| {
             let low = -limit + bin as f64 * width;
@@ -113,7 +112,7 @@ fn over_steps(
     Ok(())
 }
 
-fn last_step(area: &Area<'_>, name: &str, steps: &[[f64; BINS]], limit: f64) -> Result<(), Box<dyn std::error::Error>> {
+fn last_step(area: &Area<'_>, name: &str, steps: &[[f64; N_BINS]], limit: f64) -> Result<(), Box<dyn std::error::Error>> {
     let Some(shares) = steps.last() else {
         return Ok(());
     };
@@ -121,11 +120,12 @@ fn last_step(area: &Area<'_>, name: &str, steps: &[[f64; BINS]], limit: f64) -> 
     let mut chart = ChartBuilder::on(area)
         .caption(format!("{name}, last step"), (FONT, 20))
         .margin(8)
+        .margin_right(20)
         .x_label_area_size(36)
         .y_label_area_size(48)
         .build_cartesian_2d(-limit..limit, 0.0..100.0 * highest.max(1e-6) * 1.05)
         .map_err(|error| error.to_string())?;
-    let width = 2.0 * limit / BINS as f64;
+    let width = 2.0 * limit / N_BINS as f64;
     let outline = shares.iter().enumerate().flat_map(|(bin, share)| {
         let low = -limit + bin as f64 * width;
         [(low, 100.0 * share), (low + width, 100.0 * share)]
@@ -142,31 +142,10 @@ fn last_step(area: &Area<'_>, name: &str, steps: &[[f64; BINS]], limit: f64) -> 
     Ok(())
 }
 
-/// The share of values in each bin from −`limit` to `limit`; what lies outside counts at the ends.
-fn shares(values: impl Iterator<Item = f64>, limit: f64) -> [f64; BINS] {
-    let mut counts = [0_u32; BINS];
-    let mut n = 0;
-    for value in values {
-        let bin = (0.5 * value / limit + 0.5) * BINS as f64;
-        // `as` cuts at 0 and turns NaN into it.
-        counts[(bin as usize).min(BINS - 1)] += 1;
-        n += 1;
-    }
-    counts.map(|count| f64::from(count) / f64::from(n.max(1)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use burn::tensor::Device;
-
-    #[test]
-    fn values_fall_into_their_bins() {
-        let found = shares([-9.0, -2.0, -0.01, 0.01, 1.99, 9.0, 2.0, 2.0].into_iter(), 2.0);
-        assert_eq!((found[0], found[24], found[25], found[49]), (0.25, 0.125, 0.125, 0.5));
-        assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        assert_eq!(shares([].into_iter(), 1.0), [0.0; BINS]);
-    }
 
     #[test]
     fn the_picture_has_ink_where_the_bits_are() {

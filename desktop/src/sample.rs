@@ -154,6 +154,9 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
     if arguments.n == 0 {
         bail!("--n is 0, but must be at least 1");
     }
+    for path in [Some(&arguments.out), arguments.chain.as_ref(), arguments.histogram.as_ref()].into_iter().flatten() {
+        files::check_out(path)?;
+    }
     let n_classes = header.config.network.n_classes;
     #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
     if n_classes == 0 && arguments.guidance != 1.0 {

@@ -159,11 +159,12 @@ impl RunFolder {
 
     /// Writes a checkpoint, and beside it the averaged network, for sampling.
     fn save(&mut self, trainer: &Trainer, bytes: &[u8]) -> Result<()> {
+        // First the log: lines too many are cut off when the run goes on, lines too few would be missing for ever.
+        self.log.flush()?;
         write_atomically(&self.folder.join(CHECKPOINT), bytes)?;
         self.n_saved = trainer.n_steps();
         let bytes = pollster::block_on(checkpoint::export(trainer, Precision::F16))?;
-        write_atomically(&self.folder.join(MODEL), &bytes)?;
-        self.log.flush()
+        write_atomically(&self.folder.join(MODEL), &bytes)
     }
 
     /// Writes a sheet of samples, named by the step.

@@ -1,14 +1,15 @@
 //! Batches of analog bits as one picture, and as a histogram.
 
-use bit_diffusion::{bits::Codec, data::shapes};
+use bit_diffusion::{
+    bits::Codec,
+    data::shapes,
+    metrics::bits::{Histogram, N_BINS},
+};
 use burn::tensor::Tensor;
 use egui::{Color32, ColorImage};
 
 /// How many samples a row of the grid has.
 pub(crate) const COLUMNS: usize = 4;
-
-/// The number of bins of a histogram, as in the paper.
-pub(crate) const BINS: usize = 50;
 
 /// Analog bits `[b, 3·n, SIZE, SIZE]` read by threshold: the grid of pictures, and how many pixels are off the palette.
 pub(crate) fn grid(bits: Tensor<4>, codec: &Codec) -> (ColorImage, usize) {
@@ -31,15 +32,8 @@ pub(crate) fn grid(bits: Tensor<4>, codec: &Codec) -> (ColorImage, usize) {
     (image, n_off)
 }
 
-/// The share of values in each of [`BINS`] bins from −`limit` to `limit`; what lies outside counts at the ends.
-pub(crate) fn histogram(bits: &Tensor<4>, limit: f32) -> Vec<f64> {
+/// The share of values in each bin from −`limit` to `limit`.
+pub(crate) fn histogram(bits: &Tensor<4>, limit: f64) -> [f64; N_BINS] {
     let data = bits.to_data();
-    let values = data.as_slice::<f32>().expect("states are f32");
-    let mut counts = vec![0_u32; BINS];
-    for value in values {
-        let bin = (0.5 * value / limit + 0.5) * BINS as f32;
-        // `as` cuts at 0 and turns NaN into it.
-        counts[(bin as usize).min(BINS - 1)] += 1;
-    }
-    counts.into_iter().map(|count| f64::from(count) / values.len() as f64).collect()
+    Histogram::new(data.as_slice::<f32>().expect("states are f32"), limit).expect("the limit is above 0").shares()
 }

@@ -48,6 +48,13 @@ impl Histogram {
         Ok(Self { limit, counts, n_outside })
     }
 
+    /// The share of all bits, those outside too, that is in each bin.
+    #[must_use]
+    pub fn shares(&self) -> [f64; N_BINS] {
+        let n = self.counts.iter().sum::<usize>() + self.n_outside;
+        self.counts.map(|count| count as f64 / n.max(1) as f64)
+    }
+
     /// The middle of each bin.
     #[must_use]
     pub fn centers(&self) -> [f64; N_BINS] {
@@ -91,6 +98,7 @@ mod tests {
         let counts = &histogram.counts;
         assert_eq!((counts[0], counts[24], counts[25], counts[49], histogram.n_outside), (2, 1, 1, 1, 3));
         assert_eq!(counts.iter().sum::<usize>() + histogram.n_outside, bits.len());
+        assert!((histogram.shares().iter().sum::<f64>() - 5.0 / 8.0).abs() < 1e-12);
         let centers = histogram.centers();
         assert!((centers[0] + 1.96).abs() < 1e-12 && (centers[49] - 1.96).abs() < 1e-12);
         // The middle of a bin is in that bin.
