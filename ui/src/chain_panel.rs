@@ -12,7 +12,6 @@ use egui_plot::{Bar, BarChart};
 
 use crate::{
     controls,
-    pictures::BINS,
     run::{BATCH, Frame, HISTOGRAM_LIMIT, Request, Run},
 };
 
@@ -245,8 +244,8 @@ impl View {
         let Some([noisy, estimate]) = &self.textures else { return };
         ui.add_space(4.0);
         let views = [
-            ("Noisy state x_t, read by threshold", noisy, &frame.noisy_histogram, ui.visuals().weak_text_color()),
-            ("The denoiser's guess x_pred", estimate, &frame.estimate_histogram, Color32::from_rgb(0x2a, 0x8c, 0xd8)),
+            ("Noisy state x_t, read by threshold", noisy, &frame.noisy_histogram[..], ui.visuals().weak_text_color()),
+            ("The denoiser's guess x_pred", estimate, &frame.estimate_histogram[..], Color32::from_rgb(0x2a, 0x8c, 0xd8)),
         ];
         if controls::is_narrow(ui) {
             let side = ui.available_width().clamp(120.0, 360.0);
@@ -271,7 +270,7 @@ impl View {
 /// One grid of pictures and the histogram of its bits.
 fn view_ui(
     ui: &mut Ui,
-    (name, texture, histogram, colour): (&str, &TextureHandle, &Vec<f64>, Color32),
+    (name, texture, histogram, colour): (&str, &TextureHandle, &[f64], Color32),
     side: f32,
     histogram_height: f32,
 ) {
@@ -283,8 +282,8 @@ fn view_ui(
 
 /// The shares of analog bits in each bin.
 fn histogram_ui(ui: &mut Ui, name: &str, shares: &[f64], colour: Color32, [width, height]: [f32; 2]) {
-    let limit = f64::from(HISTOGRAM_LIMIT);
-    let bin = 2.0 * limit / BINS as f64;
+    let limit = HISTOGRAM_LIMIT;
+    let bin = 2.0 * limit / shares.len() as f64;
     let bars = shares
         .iter()
         .enumerate()

@@ -6,6 +6,7 @@ use bit_diffusion::{
     Error,
     bits::{Codec, Encoding},
     data::shapes::{SIZE, Scene},
+    metrics::bits::N_BINS,
     model::{Condition, ExactDenoiser},
     rng::Rng,
     sampler::{Chain, Settings, State},
@@ -23,7 +24,7 @@ pub(crate) const BATCH: usize = 16;
 const N_SCENES: usize = 64;
 
 /// The limit of the histograms: noise beyond it is rare.
-pub(crate) const HISTOGRAM_LIMIT: f32 = 3.0;
+pub(crate) const HISTOGRAM_LIMIT: f64 = 3.0;
 
 /// Everything that decides a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,8 +43,8 @@ pub(crate) struct Frame {
     pub noisy: ColorImage,
     pub estimate: ColorImage,
     pub n_off_palette: usize,
-    pub noisy_histogram: Vec<f64>,
-    pub estimate_histogram: Vec<f64>,
+    pub noisy_histogram: [f64; N_BINS],
+    pub estimate_histogram: [f64; N_BINS],
 }
 
 /// A chain, its denoiser, and the frames so far.
