@@ -126,7 +126,7 @@ fn the_inception_agrees_with_pytorch_fid() {
 }
 
 fn error(tensors: &Tensors) -> FeatureError {
-    FeatureNetwork::load(&file(tensors), &Device::flex()).err().expect("this file must not load")
+    FeatureNetwork::load(&file(tensors), &Device::flex()).expect_err("this file must not load")
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn broken_weights_are_named() {
 
 #[test]
 fn other_networks_and_other_files_are_told_apart() {
-    let load = |bytes: &[u8]| FeatureNetwork::load(bytes, &Device::flex()).err().expect("this file must not load");
+    let load = |bytes: &[u8]| FeatureNetwork::load(bytes, &Device::flex()).expect_err("this file must not load");
     let none = Tensors::new();
     assert!(error(&none).to_string().contains("the file has no tensors"));
     let other = Tensors::from([("module.conv1.weight".to_owned(), (vec![1], vec![0.0]))]);

@@ -2,6 +2,8 @@
 //!
 //! [`Denoiser`] is the one open trait of this crate, the contract between networks and samplers. Samplers know nothing of a
 //! network's inside; a denoiser is told the noise level γ and never sees a schedule.
+//!
+//! [`features`] has networks of another kind, which look at finished pictures.
 
 mod bernoulli;
 mod exact;
