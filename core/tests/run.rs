@@ -80,16 +80,14 @@ fn what_is_due_comes_in_order() {
             Event::Step(progress) => format!("step {}", progress.n_steps),
             Event::Checkpoint(bytes) => format!("save {}", checkpoint::inspect(bytes).unwrap().n_steps),
             Event::Sampling { step, n_steps } => format!("sample {step}/{n_steps}"),
-            Event::Sheet(values) => format!("sheet of {} values below 4: {}", values.len(), values.iter().all(|v| *v < 4)),
+            Event::Sheet(values) => {
+                format!("sheet of {} values below 4: {}", values.len(), values.iter().all(|v| *v < 4))
+            }
         })
         .collect();
     let sheet = ["sample 1/3", "sample 2/3", "sheet of 80 values below 4: true"];
-    let expected = [
-        &["step 1", "step 2", "save 2", "step 3", "step 4", "save 4"][..],
-        &sheet,
-        &["step 5", "save 5"],
-        &sheet,
-    ];
+    let expected =
+        [&["step 1", "step 2", "save 2", "step 3", "step 4", "save 4"][..], &sheet, &["step 5", "save 5"], &sheet];
     assert_eq!(names, expected.concat());
 }
 

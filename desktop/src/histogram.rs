@@ -112,7 +112,12 @@ fn over_steps(
     Ok(())
 }
 
-fn last_step(area: &Area<'_>, name: &str, steps: &[[f64; N_BINS]], limit: f64) -> Result<(), Box<dyn std::error::Error>> {
+fn last_step(
+    area: &Area<'_>,
+    name: &str,
+    steps: &[[f64; N_BINS]],
+    limit: f64,
+) -> Result<(), Box<dyn std::error::Error>> {
     let Some(shares) = steps.last() else {
         return Ok(());
     };

@@ -245,7 +245,12 @@ impl View {
         ui.add_space(4.0);
         let views = [
             ("Noisy state x_t, read by threshold", noisy, &frame.noisy_histogram[..], ui.visuals().weak_text_color()),
-            ("The denoiser's guess x_pred", estimate, &frame.estimate_histogram[..], Color32::from_rgb(0x2a, 0x8c, 0xd8)),
+            (
+                "The denoiser's guess x_pred",
+                estimate,
+                &frame.estimate_histogram[..],
+                Color32::from_rgb(0x2a, 0x8c, 0xd8),
+            ),
         ];
         if controls::is_narrow(ui) {
             let side = ui.available_width().clamp(120.0, 360.0);

@@ -6,6 +6,11 @@
 //!
 //! Deliberately absent: dilation, groups, padding other than half the kernel's size. The U-Net has none of them.
 
+#![expect(
+    clippy::inline_always,
+    reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
+)]
+
 use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;
 

@@ -43,7 +43,7 @@ pub(super) trait KernelOps: Backend {
         epsilon: f64,
     ) -> FloatTensor<Self>;
 
-    /// Group normalisation and SiLU.
+    /// Group normalisation and `SiLU`.
     fn normalise_silu(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -52,7 +52,7 @@ pub(super) trait KernelOps: Backend {
         epsilon: f64,
     ) -> FloatTensor<Self>;
 
-    /// Group normalisation, scale and shift, and SiLU.
+    /// Group normalisation, scale and shift, and `SiLU`.
     fn normalise_modulated_silu(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,

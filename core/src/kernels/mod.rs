@@ -48,7 +48,7 @@ pub(crate) fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
     }
 }
 
-/// Group normalisation and then SiLU.
+/// Group normalisation and then `SiLU`.
 pub(crate) fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
     match parameters(layer, &x) {
         None => silu(layer.forward(x)),
@@ -59,7 +59,7 @@ pub(crate) fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
     }
 }
 
-/// Group normalisation, `·(1 + scale) + shift`, and then SiLU.
+/// Group normalisation, `·(1 + scale) + shift`, and then `SiLU`.
 ///
 /// # Shapes
 /// - `x`: `[b, c, h, w]`; `scale_shift`: `[b, 2·c]`, all scales first

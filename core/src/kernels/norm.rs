@@ -1,8 +1,13 @@
-//! Group normalisation, the shift and scale of the noise level, and SiLU, in one pass on the CPU.
+//! Group normalisation, the shift and scale of the noise level, and `SiLU`, in one pass on the CPU.
 //!
 //! `y = silu(((x − μ)/σ · weight + bias) · (1 + scale) + shift)`, where μ and σ² are the mean and the variance of one group of channels of
 //! one example. A group's values lie side by side, so each is read into the cache once. Loops are plain: within pulp's dispatch the
 //! compiler turns them into the widest vectors there are.
+
+#![expect(
+    clippy::inline_always,
+    reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
+)]
 
 use pulp::Arch;
 use rayon::prelude::*;

@@ -107,8 +107,7 @@ fn grid(arguments: &EvalArguments, schedule: bit_diffusion::schedule::Schedule) 
             };
             for n_steps in steps {
                 for &td in &arguments.td {
-                    let settings =
-                        Settings { n_steps, td, sampler, self_cond, guidance: arguments.guidance, schedule };
+                    let settings = Settings { n_steps, td, sampler, self_cond, guidance: arguments.guidance, schedule };
                     settings.validate()?;
                     grid.push(settings);
                 }
@@ -158,7 +157,11 @@ mod tests {
 
     #[test]
     fn evaluations_are_counted_as_the_chain_counts_them() {
-        use bit_diffusion::{model::Bernoulli, model::Condition, sampler::{Chain, State}};
+        use bit_diffusion::{
+            model::Bernoulli,
+            model::Condition,
+            sampler::{Chain, State},
+        };
         let bit = Bernoulli::new(0.5).unwrap();
         for sampler in Sampler::ALL {
             for self_cond in SelfCond::ALL {

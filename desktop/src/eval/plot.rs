@@ -2,11 +2,9 @@
 
 use anyhow::{Result, anyhow};
 use image::RgbImage;
-use plotters::{
-    prelude::{
-        BitMapBackend, ChartBuilder, Circle, Color as _, IntoDrawingArea as _, LineSeries, PathElement, RGBColor,
-        SeriesLabelPosition, WHITE,
-    },
+use plotters::prelude::{
+    BitMapBackend, ChartBuilder, Circle, Color as _, IntoDrawingArea as _, LineSeries, PathElement, RGBColor,
+    SeriesLabelPosition, WHITE,
 };
 
 use super::table::{Row, Table};
@@ -25,6 +23,9 @@ const INKS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
+/// A score at a place on the x axis, and its spread.
+type Point = (f64, f64, f64);
+
 /// What runs along the x axis.
 #[derive(Clone, Copy, PartialEq)]
 enum Axis {
@@ -35,9 +36,8 @@ enum Axis {
 impl Axis {
     /// td if it varies, else the number of evaluations if that does.
     fn of(table: &Table) -> Option<Self> {
-        let varies = |value: fn(&Row) -> f64| {
-            table.rows.windows(2).any(|pair| (value(&pair[0]) - value(&pair[1])).abs() > 0.0)
-        };
+        let varies =
+            |value: fn(&Row) -> f64| table.rows.windows(2).any(|pair| (value(&pair[0]) - value(&pair[1])).abs() > 0.0);
         if varies(|row| row.settings.td) {
             Some(Self::Td)
         } else if varies(|row| row.evaluations as f64) {
@@ -86,7 +86,7 @@ fn draw_on(pixels: &mut [u8], table: &Table, axis: Axis) -> Result<(), String> {
     let root = BitMapBackend::with_buffer(pixels, SIZE).into_drawing_area();
     root.fill(&WHITE).map_err(|error| text(&error))?;
     let points = |row: &Row| row.scores.first().map(|spread| (axis.value(row), spread.mean, spread.deviation));
-    let all: Vec<(f64, f64, f64)> = table.rows.iter().filter_map(points).collect();
+    let all: Vec<Point> = table.rows.iter().filter_map(points).collect();
     let heading = table.rows.first().and_then(|row| row.scores.first()).map_or("", |spread| spread.score.label());
     let (mut low, mut high) = (f64::MAX, f64::MIN);
     let mut top: f64 = 0.0;
@@ -109,7 +109,7 @@ fn draw_on(pixels: &mut [u8], table: &Table, axis: Axis) -> Result<(), String> {
         .label_style((FONT, 16))
         .draw()
         .map_err(|error| text(&error))?;
-    let mut lines: Vec<(String, Vec<(f64, f64, f64)>)> = Vec::new();
+    let mut lines: Vec<(String, Vec<Point>)> = Vec::new();
     for row in &table.rows {
         let Some(point) = points(row) else { continue };
         let name = axis.line(row);

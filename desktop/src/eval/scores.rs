@@ -88,7 +88,8 @@ impl Scorer {
             bail!("features are compared with those of the data; say where the data are, with --data");
         };
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let features = FeatureNetwork::load(&bytes, device).with_context(|| format!("cannot use {}", path.display()))?;
+        let features =
+            FeatureNetwork::load(&bytes, device).with_context(|| format!("cannot use {}", path.display()))?;
         features.accepts([1, config.channels, config.size, config.size])?;
         let mut pictures = data::open(Some(folder), Split::Train, config.size, config.channels)?;
         let n = arguments.reference.min(pictures.n_examples());
@@ -100,7 +101,7 @@ impl Scorer {
             values.extend(pictures.read(i * stride)?.pixels.into_iter().map(u32::from));
         }
         let shape = [config.channels, config.size, config.size];
-        let vectors = extract(&features, &values, shape, 255.0, device)?;
+        let vectors = extract(&features, &values, shape, 255.0, device);
         let gaussian = gaussian(&vectors, features.dim())?;
         Ok(Self { scale: config.scale, reference: Some(Reference { features, gaussian, vectors }) })
     }
@@ -115,7 +116,7 @@ impl Scorer {
         if let Some(Reference { features, gaussian: of_data, vectors: data_vectors }) = &self.reference {
             let shape = [pictures.channels, pictures.size, pictures.size];
             let highest = (pictures.alphabet - 1) as f32;
-            let vectors = extract(features, &pictures.values, shape, highest, device)?;
+            let vectors = extract(features, &pictures.values, shape, highest, device);
             let distance = frechet_distance(&gaussian(&vectors, features.dim())?, of_data)?;
             let name = match features.network() {
                 FeatureNetwork::FidInception => Score::Fid,
@@ -137,7 +138,7 @@ fn extract(
     shape @ [channels, height, width]: [usize; 3],
     highest: f32,
     device: &Device,
-) -> Result<Vec<f32>> {
+) -> Vec<f32> {
     let one: usize = shape.iter().product();
     let mut out = Vec::with_capacity(values.len() / one * features.dim());
     for batch in values.chunks(FEATURE_BATCH * one) {
@@ -145,7 +146,7 @@ fn extract(
         let data = TensorData::new(pixels, [batch.len() / one, channels, height, width]);
         out.extend(features.forward(Tensor::from_data(data, device)).into_data().iter::<f32>());
     }
-    Ok(out)
+    out
 }
 
 fn gaussian(vectors: &[f32], dim: usize) -> Result<Gaussian> {

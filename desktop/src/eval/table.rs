@@ -63,7 +63,13 @@ impl Table {
 
     fn settings_cells(row: &Row) -> Vec<String> {
         let Settings { sampler, self_cond, n_steps, td, .. } = row.settings;
-        vec![sampler.label().to_owned(), self_cond.to_string(), n_steps.to_string(), td.to_string(), row.evaluations.to_string()]
+        vec![
+            sampler.label().to_owned(),
+            self_cond.to_string(),
+            n_steps.to_string(),
+            td.to_string(),
+            row.evaluations.to_string(),
+        ]
     }
 
     /// Columns for people.
@@ -108,7 +114,9 @@ impl Table {
         for row in &self.rows {
             let mut cells = Self::settings_cells(row);
             cells.push(format!("{:.3}", row.seconds));
-            cells.extend(row.scores.iter().flat_map(|spread| [spread.mean, spread.deviation].map(|v| format!("{v:.5}"))));
+            cells.extend(
+                row.scores.iter().flat_map(|spread| [spread.mean, spread.deviation].map(|v| format!("{v:.5}"))),
+            );
             out += &(cells.join(",") + "\n");
         }
         out
