@@ -65,8 +65,9 @@ fn wrong_bits_are_counted_at_given_times() {
     let csv = String::from_utf8(place.read("out/bit-error.csv")).unwrap();
     let shares: Vec<f64> =
         csv.lines().skip(1).flat_map(|line| line.split(',').skip(2)).map(|v| v.parse().unwrap()).collect();
-    // A network that has learned nothing is right half of the time.
-    assert!(shares.len() == 4 && shares.iter().all(|share| (0.3..0.7).contains(share)), "{csv}");
+    // A network after one step knows little, and less the noisier the picture.
+    assert!(shares.len() == 4 && shares.iter().all(|share| (0.01..0.6).contains(share)), "{csv}");
+    assert!(shares[0] < shares[2] && shares[1] < shares[3], "{csv}");
     // And its samples have an exact score.
     let ran = place.ok("eval run --device cpu --n 1 --seeds 1 --steps 2");
     assert!(ran.stdout.contains("off palette %") && ran.stdout.contains("whole scenes %"), "{}", ran.stdout);
