@@ -2,8 +2,10 @@
 //!
 //! Every data set is a [`Pictures`]: `shapes` makes its pictures; `cifar10`, `mnist` and `imagenet64` read the official files, one
 //! picture at a time, from anything that can be read and searched: a file on a desktop, bytes in a browser; `folder` decodes and
-//! resizes picture files. `compose` puts several of them together. Deliberately absent: downloads and the file system.
+//! resizes picture files. `compose` puts several of them together. `caption` says in words what a scene of shapes shows.
+//! Deliberately absent: downloads and the file system.
 
+pub mod caption;
 pub mod cifar10;
 mod compose;
 pub mod folder;

@@ -43,6 +43,17 @@ impl Kind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Square, Self::Disc, Self::Triangle, Self::Cross];
 
+    /// The kind's name.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Square => "square",
+            Self::Disc => "disc",
+            Self::Triangle => "triangle",
+            Self::Cross => "cross",
+        }
+    }
+
     /// Whether the shape covers a pixel of its own square.
     fn covers(self, x: usize, y: usize) -> bool {
         // Twice the distance from the middle, so that all numbers are whole.
