@@ -12,7 +12,7 @@ use bit_diffusion::{
     train::TrainConfig,
 };
 
-use crate::save::write_atomically;
+use crate::{output::print, save::write_atomically};
 
 /// The file in a run's folder that training goes on from.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -96,6 +96,5 @@ pub(crate) fn check_out(out: &Path) -> Result<()> {
 fn write_new(out: &Path, bytes: &[u8]) -> Result<()> {
     check_out(out)?;
     write_atomically(out, bytes)?;
-    println!("{} ({:.1} MB)", out.display(), bytes.len() as f64 / 1e6);
-    Ok(())
+    print(&format!("{} ({:.1} MB)\n", out.display(), bytes.len() as f64 / 1e6))
 }

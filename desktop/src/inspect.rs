@@ -1,11 +1,14 @@
 //! `bit-diffusion inspect` and `bit-diffusion presets`: what there is.
 
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
 use anyhow::{Context as _, Result};
 use bit_diffusion::{checkpoint, experiment::Preset, model::UNetConfig};
 
-use crate::files::{self, CHECKPOINT};
+use crate::{
+    files::{self, CHECKPOINT},
+    output::print,
+};
 
 /// Says what a file is.
 pub(crate) fn run(path: &Path) -> Result<()> {
@@ -15,17 +18,18 @@ pub(crate) fn run(path: &Path) -> Result<()> {
     let network = &header.config.network;
     let can_train = entries.iter().any(|entry| entry.name.starts_with("weights."));
     let uses = if can_train { "sampling, and going on with the training" } else { "sampling" };
-    println!("steps: {}", header.n_steps);
-    println!("parameters: {}", network.n_parameters());
-    println!("pictures: {}", pictures(network));
-    println!("good for: {uses}");
-    println!("size: {:.1} MB", bytes.len() as f64 / 1e6);
-    println!("\nsettings:\n{}", files::config_text(&header.config)?);
-    println!("tensors: {}", entries.len());
+    let mut out = String::new();
+    writeln!(out, "steps: {}", header.n_steps)?;
+    writeln!(out, "parameters: {}", network.n_parameters())?;
+    writeln!(out, "pictures: {}", pictures(network))?;
+    writeln!(out, "good for: {uses}")?;
+    writeln!(out, "size: {:.1} MB", bytes.len() as f64 / 1e6)?;
+    writeln!(out, "\nsettings:\n{}", files::config_text(&header.config)?)?;
+    writeln!(out, "tensors: {}", entries.len())?;
     for entry in entries {
-        println!("  {} {} {:?}", entry.name, entry.dtype, entry.shape);
+        writeln!(out, "  {} {} {:?}", entry.name, entry.dtype, entry.shape)?;
     }
-    Ok(())
+    print(&out)
 }
 
 fn pictures(network: &UNetConfig) -> String {
@@ -37,13 +41,13 @@ fn pictures(network: &UNetConfig) -> String {
 /// Lists the presets, or prints the settings of one.
 pub(crate) fn presets(name: Option<Preset>) -> Result<()> {
     if let Some(preset) = name {
-        print!("{}", files::config_text(&preset.config())?);
-        return Ok(());
+        return print(&files::config_text(&preset.config())?);
     }
-    println!("{:<28}{:>9}{:>10}  what it is", "preset", "weights", "steps");
+    let mut out = String::new();
+    writeln!(out, "{:<28}{:>9}{:>10}  what it is", "preset", "weights", "steps")?;
     for preset in Preset::ALL {
         let millions = format!("{:.1} M", preset.config().network.n_parameters() as f64 / 1e6);
-        println!("{:<28}{millions:>9}{:>10}  {}", preset.label(), preset.n_steps(), preset.about());
+        writeln!(out, "{:<28}{millions:>9}{:>10}  {}", preset.label(), preset.n_steps(), preset.about())?;
     }
-    Ok(())
+    print(&out)
 }

@@ -7,6 +7,7 @@ mod files;
 mod histogram;
 mod inspect;
 mod log;
+mod output;
 mod progress;
 mod sample;
 mod save;

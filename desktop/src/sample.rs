@@ -1,6 +1,6 @@
 //! `bit-diffusion sample`: pictures from a trained network, and what their chain looked like.
 
-use std::{ops::ControlFlow, time::Instant};
+use std::{fmt::Write as _, ops::ControlFlow, time::Instant};
 
 use anyhow::{Context as _, Result, bail};
 use bit_diffusion::{
@@ -20,6 +20,7 @@ use crate::{
     cli::SampleArguments,
     files::{self, MODEL},
     histogram::Histograms,
+    output::print,
     progress::Reporter,
     save::write_atomically,
     sheet::{self, Pictures},
@@ -210,14 +211,14 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
         shapes: shapes_score(&samples.pictures),
     };
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        println!("{} ({} pictures in {seconds:.1} s)", arguments.out.display(), arguments.n);
-        if let Some(ShapesScore { off_palette, scenes }) = report.shapes {
-            println!("pixels off the palette: {:.2} %; whole scenes: {:.1} %", 100.0 * off_palette, 100.0 * scenes);
-        }
+        return print(&(serde_json::to_string_pretty(&report)? + "\n"));
     }
-    Ok(())
+    let mut out = format!("{} ({} pictures in {seconds:.1} s)\n", arguments.out.display(), arguments.n);
+    if let Some(ShapesScore { off_palette, scenes }) = report.shapes {
+        let (off, whole) = (100.0 * off_palette, 100.0 * scenes);
+        writeln!(out, "pixels off the palette: {off:.2} %; whole scenes: {whole:.1} %")?;
+    }
+    print(&out)
 }
 
 /// The exact score, if the pictures are of the size and colours of shapes.

@@ -27,6 +27,7 @@ use self::{
 use crate::{
     cli::{EvalArguments, refuse},
     files,
+    output::print,
     progress::Reporter,
     sample::{self, Request},
     save::write_atomically,
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &EvalArguments) -> Result<()> {
 
     if let Some(times) = &arguments.bit_error {
         let errors = denoise::bit_errors(&network, &opened.device, &header.config.schedule, times, arguments)?;
-        print!("{}", denoise::text(&errors));
+        print(&denoise::text(&errors))?;
         return write(arguments, "bit-error.csv", denoise::csv(&errors)?.as_bytes());
     }
 
@@ -62,9 +63,9 @@ pub(crate) fn run(arguments: &EvalArguments) -> Result<()> {
     reporter.finish();
     let table = Table { model: name, model_steps: header.n_steps, n: arguments.n, seeds: arguments.seeds, rows };
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&table)?);
+        print(&(serde_json::to_string_pretty(&table)? + "\n"))?;
     } else {
-        print!("{}", table.text());
+        print(&table.text())?;
     }
     write(arguments, "eval.csv", table.csv().as_bytes())?;
     write(arguments, "eval.json", serde_json::to_string_pretty(&table)?.as_bytes())?;

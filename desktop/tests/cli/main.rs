@@ -257,3 +257,15 @@ fn presets_are_listed() {
     let config: Value = serde_json::from_str(&inspected).unwrap();
     assert_eq!(config["network"]["output"], json!("SoftmaxFactorised"));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_that_is_closed_early_is_no_failure() {
+    use std::process::Stdio;
+    let place = Place::new();
+    let mut inspect =
+        place.program("inspect shapes-uint8").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(inspect.stdout.take());
+    let ended = inspect.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr), (Some(0), Vec::new()));
+}
