@@ -428,3 +428,53 @@ impl<S: Simd, const C: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Runs an operation as on a machine with other vectors.
+    struct As<Op, S>(Op, S);
+
+    impl<Op: WithSimd, S: Simd> NullaryFnOnce for As<Op, S> {
+        type Output = Op::Output;
+
+        #[inline(always)]
+        fn call(self) -> Op::Output {
+            self.0.with_simd(self.1)
+        }
+    }
+
+    fn assert_same(what: &str, found: &[f32], expected: &[f32]) {
+        assert_eq!(found.len(), expected.len(), "{what}");
+        for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+            assert!((a - b).abs() < 1e-4, "{what}: element {i} is {a}, not {b}");
+        }
+    }
+
+    /// Results with the vectors of `simd` against those with the widest there are.
+    fn compare<S: Simd>(name: &str, simd: S) {
+        for (to, size, stride) in [(5, 3, 1), (40, 3, 2), (33, 1, 1)] {
+            let shape = Shape { batch: 2, from: 7, to, height: 9, width: 9, size, stride };
+            let what = format!("{name}: {shape:?}");
+            let x = Rng::new(1).normals(2 * 7 * 81);
+            let w = Rng::new(2).normals(to * 7 * size * size);
+            let bias = Rng::new(3).normals(to);
+            let dy = Rng::new(4).normals(shape.out_len());
+            let op = Forward { shape, x: &x, w: &w, bias: Some(&bias), order: Order::Forward };
+            assert_same(&what, &simd.vectorize(As(op, simd)), &forward(shape, &x, &w, Some(&bias)));
+            let op = Weights { shape, x: &x, dy: &dy };
+            assert_same(&what, &simd.vectorize(As(op, simd)), &w_backward(shape, &x, &dy));
+        }
+    }
+
+    #[test]
+    fn every_vector_width_gives_the_same() {
+        compare("no vectors", pulp::Scalar);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            compare("AVX2", simd);
+        }
+    }
+}

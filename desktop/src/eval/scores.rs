@@ -110,8 +110,9 @@ impl Scorer {
     pub fn score(&self, pictures: &Pictures, bits: &[f32], device: &Device) -> Result<Vec<(Score, f64)>> {
         let mut scores = Vec::new();
         if let Some(shapes) = shapes_score(pictures) {
-            scores.push((Score::OffPalette, 100.0 * shapes.off_palette));
+            // The one that still tells good models apart comes first: it is the one that is plotted.
             scores.push((Score::Scenes, 100.0 * shapes.scenes));
+            scores.push((Score::OffPalette, 100.0 * shapes.off_palette));
         }
         if let Some(Reference { features, gaussian: of_data, vectors: data_vectors }) = &self.reference {
             let shape = [pictures.channels, pictures.size, pictures.size];
