@@ -106,10 +106,9 @@ impl UnderWay {
         let Some(start) = next.branch.as_ref().and_then(|branch| chain.start_at(branch.step)) else {
             return Ok(false);
         };
-        let codec = chain.info.codec.clone();
-        let size = chain.info.size;
+        let before = chain.info.clone();
         let model = desk.model(next.model)?;
-        if model.info.codec != codec || model.info.size != size {
+        if !model.info.fits(&before) {
             let allowed = "one for the pictures and the encoding of the chain that it continues";
             return Err(Error::argument("model of the branch", &model.info.name, allowed).into());
         }
