@@ -1,0 +1,43 @@
+//! Every colour that is not egui's own, for light and dark.
+
+use egui::{Color32, Ui};
+
+/// What a colour stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ink {
+    /// The noisy state x_t.
+    State,
+    /// The estimate x_pred.
+    Estimate,
+    /// The clock: what the network is told.
+    Clock,
+    /// A bit that is 1, or good news.
+    One,
+    /// A bit that is 0, or bad news.
+    Zero,
+}
+
+impl Ink {
+    /// The colour; blue, orange, green, vermilion and grey of Okabe & Ito, which people with any colour vision can tell apart.
+    pub fn colour(self, ui: &Ui) -> Color32 {
+        let dark = ui.visuals().dark_mode;
+        match self {
+            Self::State if dark => Color32::from_gray(170),
+            Self::State => Color32::from_gray(110),
+            Self::Estimate if dark => Color32::from_rgb(86, 180, 233),
+            Self::Estimate => Color32::from_rgb(0, 114, 178),
+            Self::Clock if dark => Color32::from_rgb(240, 178, 60),
+            Self::Clock => Color32::from_rgb(186, 110, 0),
+            Self::One if dark => Color32::from_rgb(60, 196, 152),
+            Self::One => Color32::from_rgb(0, 128, 92),
+            Self::Zero if dark => Color32::from_rgb(238, 130, 60),
+            Self::Zero => Color32::from_rgb(190, 78, 0),
+        }
+    }
+}
+
+/// The colours of lines that are compared, in order.
+pub(crate) fn series(ui: &Ui, index: usize) -> Color32 {
+    let inks = [Ink::Estimate, Ink::Zero, Ink::One, Ink::State, Ink::Clock];
+    inks[index % inks.len()].colour(ui)
+}
