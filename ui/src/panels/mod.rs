@@ -1,0 +1,7 @@
+//! The panels, one file each. A panel sends commands and shows what came; it never waits for the engine.
+
+pub(crate) mod bits;
+pub(crate) mod chain;
+pub(crate) mod self_cond;
+pub(crate) mod time_difference;
+pub(crate) mod train;
