@@ -23,12 +23,13 @@ impl Window {
 
     /// Opens the files that were dropped on the window.
     fn take_files(&mut self, ui: &egui::Ui) {
-        for path in
-            ui.input(|input| input.raw.dropped_files.iter().filter_map(|file| file.path.clone()).collect::<Vec<_>>())
-        {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            match std::fs::read(&path) {
-                Ok(bytes) => self.0.open(&name, bytes.into()),
+        for file in ui.input(|input| input.raw.dropped_files.clone()) {
+            let path = file.path();
+            match file.bytes() {
+                Ok(bytes) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    self.0.open(&name, bytes.into());
+                }
                 Err(error) => self.0.report(format!("cannot read the file: {error}: {}", path.display())),
             }
         }

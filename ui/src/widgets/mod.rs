@@ -1,6 +1,10 @@
 //! Parts that more than one panel shows.
 
+pub(crate) mod figure2;
+pub(crate) mod pixel;
 pub(crate) mod player;
+pub(crate) mod quality;
+pub(crate) mod reading;
 pub(crate) mod sheet;
 pub(crate) mod track;
 pub(crate) mod undo;
