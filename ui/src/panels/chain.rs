@@ -24,7 +24,7 @@ use crate::{
 /// The most samples that are comfortable to look at.
 const MAX_SAMPLES: usize = 64;
 
-/// The height of the plot below the pictures.
+/// The least height of the plot below the pictures.
 const PLOT: f32 = 90.0;
 
 /// What the controls say; the model is the session's.
@@ -241,7 +241,7 @@ impl Chain {
         let gap = ui.spacing().item_spacing;
         let room = ui.available_size();
         // A line or two above each chain, a line above each grid, and the plot below.
-        let heading = if n_tracks == 2 { 100.0 } else { 50.0 };
+        let heading = if n_tracks == 2 { 80.0 } else { 40.0 };
         let above = heading + rows as f32 * (20.0 + gap.y);
         let width = (room.x + gap.x) / columns as f32 - gap.x;
         let side = width.min((room.y - above - PLOT - 50.0) / rows as f32).max(140.0);
@@ -259,7 +259,9 @@ impl Chain {
             series.push(Series { name: "second chain", frames: self.branch.frames(), colour: colour(1) });
         }
         let (_, n_steps) = self.steps();
-        if let Some(step) = quality::ui(ui, "quality of the chain", &series, shown, n_steps, PLOT) {
+        // What the pictures leave over is the plot's.
+        let plot = (ui.available_height() - 30.0).clamp(PLOT, 2.0 * PLOT);
+        if let Some(step) = quality::ui(ui, "quality of the chain", &series, shown, n_steps, plot) {
             self.player.go_to(step);
         }
     }
@@ -286,8 +288,10 @@ impl Chain {
         // Before the branch both are the same.
         let is_shared = track == 1 && shown < first;
         let followed = if track == 1 && !is_shared { &mut self.branch } else { &mut self.main };
-        ui.horizontal_wrapped(|ui| followed.phase_ui(ui, session));
-        let (Some(frame), Some(info)) = (followed.frame(shown).cloned(), followed.info().cloned()) else { return };
+        let (Some(frame), Some(info)) = (followed.frame(shown).cloned(), followed.info().cloned()) else {
+            ui.horizontal_wrapped(|ui| followed.phase_ui(ui, session));
+            return;
+        };
         ui.horizontal_wrapped(|ui| {
             ui.strong(format!("Step {}:", frame.step + 1));
             ui.label(format!("the network is told t = {:.3}, the state goes to t = {:.3}", frame.t_now, frame.t_next));
@@ -295,6 +299,7 @@ impl Chain {
                 ui.label(format!("· estimate: {words}"));
             }
             ui.label(format!("· {} evaluations", frame.n_evaluations));
+            followed.phase_ui(ui, session);
         });
         let is_old = followed.phase() == Phase::Waiting;
         let mut grids = |ui: &mut Ui| {
