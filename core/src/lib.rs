@@ -15,6 +15,7 @@
 //! | [`train`] | the training loss and the loop around it |
 //! | [`experiment`] | training runs by name |
 //! | [`device`] | what the numbers are worked out on |
+//! | [`engine`] | all of this behind commands and events |
 //! | [`checkpoint`] | a run or a network as one file |
 //! | [`metrics`] | how good samples are, as numbers |
 //! | [`rng`] | the one source of randomness |
@@ -33,6 +34,7 @@ pub mod checkpoint;
 pub mod data;
 pub mod demo;
 pub mod device;
+pub mod engine;
 mod error;
 pub mod experiment;
 mod kernels;

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use super::PictureSheet;
 use crate::{
     bits::Encoding,
     checkpoint::Precision,
@@ -238,12 +239,13 @@ impl SweepRequest {
 pub struct BigStepRequest {
     /// The denoiser.
     pub model: ModelId,
-    /// How many pictures.
+    /// How many scenes; not used where `clean` is given.
     pub n: usize,
     /// What the scenes and the noise descend from.
     pub seed: u64,
-    /// The clean pictures; scenes of the shapes world if left out, which a model of other pictures cannot take.
-    pub clean: Option<CleanPictures>,
+    /// The clean pictures, of the size of the model's (see [`Command::OpenPicture`]); scenes of the shapes world if left out, which
+    /// only a model of such scenes can take.
+    pub clean: Option<PictureSheet>,
     /// The time that the clean pictures are noised to; 0.6 in the paper.
     pub t_from: f64,
     /// The time that the one step goes to; 0.1 in the paper.
@@ -268,10 +270,6 @@ impl Default for BigStepRequest {
         }
     }
 }
-
-/// Pictures to start from, of the size of the model's: colour values, picture after picture, each `[channels, size, size]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CleanPictures(pub Arc<[u8]>);
 
 /// A training run.
 #[derive(Debug)]

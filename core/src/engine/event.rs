@@ -12,6 +12,7 @@ use crate::{
     bits::{Codec, Encoding},
     checkpoint::Header,
     metrics::bits::Histogram,
+    schedule::Schedule,
     train::{Progress, TrainConfig},
 };
 
@@ -160,6 +161,8 @@ pub struct ModelInfo {
     pub n_classes: usize,
     /// The number of weights; 0 for a perfect denoiser.
     pub n_parameters: usize,
+    /// The schedule it was trained with, the one to sample with.
+    pub schedule: Schedule,
     /// What its pictures can be measured by.
     pub measure: Measure,
 }

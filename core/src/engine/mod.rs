@@ -1,0 +1,374 @@
+//! The engine: the one thing between the computing and everything that shows it.
+//!
+//! [`Command`]s go in, [`Event`]s come out: plain pictures and numbers, never tensors. All tensors belong to whoever drives the
+//! [`Engine`], which must be one thread, or one task in a browser: cubecl's streams are bound to threads. Each call of
+//! [`Engine::work`] runs a network at most once, or makes at most one training step, so that any job can be dropped that soon.
+//!
+//! A job lives in a [`Slot`], and the newest command of a slot wins. Jobs take turns, the one asked for last first, and training is one more
+//! of them. Results are kept by their settings within a budget of memory.
+//!
+//! Deliberately absent: windows, files and clocks. Outside of a browser a [`Handle`] brings a thread; in one, the page brings a task that
+//! calls `work` and hands the page back in between.
+
+mod big_step_job;
+mod cache;
+mod chain_job;
+mod command;
+mod desk;
+mod error;
+mod event;
+mod kept;
+mod model;
+#[cfg(not(target_arch = "wasm32"))]
+mod native;
+mod single;
+mod sweep_job;
+mod training;
+mod view;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use burn::tensor::{Device, Tensor};
+
+use self::{
+    big_step_job::BigStepJob,
+    cache::{Cache, Id},
+    chain_job::ChainJob,
+    desk::{Desk, Status},
+    model::Models,
+    sweep_job::SweepJob,
+    training::Order,
+    view::sheet,
+};
+pub use self::{
+    cache::DEFAULT_BUDGET,
+    command::{
+        BigStepRequest, Branch, ChainRequest, Classes, Command, ModelId, Perfect, Slot, SweepRequest, TrainData,
+        TrainRequest, TrainingCommand,
+    },
+    error::EngineError,
+    event::{
+        BigStepPart, Cell, Contents, Event, Frame, Measure, Memory, ModelInfo, PictureSheet, ShapesScore, StartedJob,
+        TrainingEvent, View,
+    },
+    model::{Model, built_in},
+};
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::Handle;
+
+use crate::{
+    data::{
+        Pictures as _,
+        folder::{Entry, Folder},
+    },
+    device::{self, DeviceChoice, Opened},
+};
+
+/// What a slot is doing.
+enum Job {
+    Chain(ChainJob),
+    Sweep(SweepJob),
+    BigStep(BigStepJob),
+    Open { name: String, bytes: Arc<[u8]> },
+    OpenPicture { name: String, bytes: Arc<[u8]>, model: ModelId },
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Slot(Slot),
+    Training,
+}
+
+/// All jobs and what they share.
+pub struct Engine {
+    desk: Desk,
+    jobs: BTreeMap<Slot, Job>,
+    /// The jobs in the order of their turns.
+    turns: VecDeque<Turn>,
+    /// Who is at work, for those who have to clear up after a failure.
+    current: Option<Turn>,
+    /// What was asked about training, in order.
+    orders: VecDeque<Order>,
+    n_runs: u32,
+}
+
+impl Engine {
+    /// An engine on a device that is open.
+    #[must_use]
+    pub fn new(opened: Opened) -> Self {
+        let Opened { device, description } = opened;
+        let desk = Desk {
+            device,
+            models: Models::default(),
+            cache: Cache::new(DEFAULT_BUDGET),
+            training: None,
+            events: VecDeque::from([Event::Device { description }]),
+            evaluations: Arc::default(),
+        };
+        Self { desk, jobs: BTreeMap::new(), turns: VecDeque::new(), current: None, orders: VecDeque::new(), n_runs: 0 }
+    }
+
+    /// An engine on the device of choice or, where that cannot be used, on the processor, with a message.
+    pub async fn open(choice: &DeviceChoice) -> Self {
+        match device::open(choice).await {
+            Ok(opened) => Self::new(opened),
+            Err(error) => {
+                let description = format!("CPU: {choice} cannot be used");
+                let mut engine = Self::new(Opened { device: Device::flex(), description });
+                engine.desk.events.push_back(Event::Failed { slot: None, message: error.to_string() });
+                engine
+            }
+        }
+    }
+
+    /// Adds a denoiser that comes from no file, and says how to ask for it.
+    pub fn insert_model(&mut self, model: Model) -> ModelId {
+        self.desk.models.insert(model)
+    }
+
+    /// How many times a network was run for chains, sweeps and big steps; the count goes on while the engine works.
+    #[must_use]
+    pub fn evaluations(&self) -> Arc<AtomicU64> {
+        self.desk.evaluations.clone()
+    }
+
+    /// How many times that was until now.
+    #[must_use]
+    pub fn n_evaluations(&self) -> u64 {
+        self.desk.evaluations.load(Ordering::Relaxed)
+    }
+
+    /// Takes a command. This is quick: the work itself is for [`Self::work`].
+    pub fn handle(&mut self, command: Command) {
+        match command {
+            Command::Chain { slot, request } => self.begin(slot, Job::Chain(ChainJob::new(request))),
+            Command::Sweep { slot, request } => self.begin(slot, Job::Sweep(SweepJob::new(request))),
+            Command::BigStep { slot, request } => self.begin(slot, Job::BigStep(BigStepJob::new(request))),
+            Command::Open { slot, name, bytes } => self.begin(slot, Job::Open { name, bytes }),
+            Command::OpenPicture { slot, name, bytes, model } => {
+                self.begin(slot, Job::OpenPicture { name, bytes, model });
+            }
+            Command::Cancel { slot } => {
+                if self.jobs.remove(&slot).is_some() {
+                    self.turns.retain(|turn| *turn != Turn::Slot(slot));
+                    self.desk.events.push_back(Event::Cancelled { slot });
+                }
+            }
+            Command::Close { model } => self.desk.models.close(model),
+            Command::Train { slot, request } => self.order(Order::Start(slot, request)),
+            Command::Training(command) => self.order(Order::Command(command)),
+            Command::SetBudget { bytes } => {
+                self.desk.cache.set_limit(bytes);
+                self.tell_memory(Status::Done);
+            }
+        }
+    }
+
+    /// Gives a slot a job, and its first turn at once.
+    fn begin(&mut self, slot: Slot, job: Job) {
+        self.jobs.insert(slot, job);
+        self.put_first(Turn::Slot(slot));
+    }
+
+    fn order(&mut self, order: Order) {
+        self.orders.push_back(order);
+        self.put_first(Turn::Training);
+    }
+
+    fn put_first(&mut self, turn: Turn) {
+        self.turns.retain(|other| *other != turn);
+        self.turns.push_front(turn);
+    }
+
+    /// Does the next piece of work and says what came of it; `None` if there is nothing to do.
+    ///
+    /// Runs a network at most once, or makes at most one training step. Call it until it gives `None`, and again after the next command.
+    pub async fn work(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.desk.events.pop_front() {
+                return Some(event);
+            }
+            let turn = self.turns.pop_front()?;
+            self.current = Some(turn);
+            match turn {
+                Turn::Slot(slot) => self.work_for(slot).await,
+                Turn::Training => self.train().await,
+            }
+            self.current = None;
+        }
+    }
+
+    async fn work_for(&mut self, slot: Slot) {
+        // Taken out: if it panics, it is gone, and the others go on.
+        let Some(mut job) = self.jobs.remove(&slot) else { return };
+        let status = match job.advance(slot, &mut self.desk).await {
+            Ok(Status::Done) => Status::Done,
+            Ok(Status::Going) => {
+                self.jobs.insert(slot, job);
+                self.turns.push_back(Turn::Slot(slot));
+                Status::Going
+            }
+            Err(error) if self.has_lost_device().await => {
+                job.restart();
+                self.jobs.insert(slot, job);
+                self.turns.push_back(Turn::Slot(slot));
+                self.fall_back(&error.to_string());
+                Status::Going
+            }
+            Err(error) => {
+                self.desk.events.push_back(Event::Failed { slot: Some(slot), message: error.to_string() });
+                Status::Done
+            }
+        };
+        self.tell_memory(status);
+    }
+
+    async fn train(&mut self) {
+        let (result, slot) = match self.orders.pop_front() {
+            Some(order) => {
+                let slot = match &order {
+                    Order::Start(slot, _) => Some(*slot),
+                    Order::Command(_) => self.desk.training.as_ref().map(|training| training.slot),
+                };
+                self.n_runs += 1;
+                (training::carry_out(order, self.n_runs, &mut self.desk).await, slot)
+            }
+            None => {
+                let slot = self.desk.training.as_ref().map(|training| training.slot);
+                let result = training::go_on(&mut self.desk).await;
+                if result.is_err() {
+                    self.pause_training();
+                }
+                (result, slot)
+            }
+        };
+        if let Err(error) = result {
+            if self.has_lost_device().await {
+                self.fall_back(&error.to_string());
+            } else {
+                self.desk.events.push_back(Event::Failed { slot, message: error.to_string() });
+            }
+        }
+        if !self.orders.is_empty() || self.desk.training.as_ref().is_some_and(training::Training::is_running) {
+            self.turns.push_back(Turn::Training);
+        }
+    }
+
+    fn pause_training(&mut self) {
+        if let Some(training) = &mut self.desk.training
+            && training.pause()
+        {
+            self.desk.events.push_back(Event::Training { slot: training.slot, event: TrainingEvent::Paused });
+        }
+    }
+
+    /// Keeps the budget, and says what is kept when a job is done or something had to go.
+    fn tell_memory(&mut self, status: Status) {
+        let in_use: Vec<Id> = self.jobs.values().filter_map(Job::in_use).collect();
+        let dropped = self.desk.cache.trim(&in_use);
+        if status == Status::Done || !dropped.is_empty() {
+            self.desk.events.push_back(Event::Memory(self.desk.cache.memory(dropped)));
+        }
+    }
+
+    /// Whether the device, if it is not the processor, no longer answers.
+    async fn has_lost_device(&self) -> bool {
+        if self.desk.device == Device::flex() {
+            return false;
+        }
+        let answer = Tensor::<1>::ones([1], &self.desk.device).into_data_async().await;
+        !answer.is_ok_and(|data| data.iter::<f32>().eq([1.0]))
+    }
+
+    /// Goes on with the processor. Kept chains go on from their last kept step; training from its last checkpoint, when it is resumed.
+    fn fall_back(&mut self, reason: &str) {
+        self.desk.device = Device::flex();
+        self.desk.models.forget_ready();
+        self.desk.cache.put_to_sleep();
+        self.jobs.values_mut().for_each(Job::restart);
+        let mut message = format!("the device failed ({reason}); going on with the processor");
+        if let Some(training) = &mut self.desk.training {
+            let slot = training.slot;
+            match training.move_to(&self.desk.device) {
+                Ok(step) => {
+                    message += &format!("; training waits at its last checkpoint, step {step}: resume it there")
+                }
+                Err(error) => message += &format!("; training cannot go on: {error}"),
+            }
+            self.desk.events.push_back(Event::Training { slot, event: TrainingEvent::Paused });
+        }
+        self.desk.events.push_back(Event::Device { description: "CPU: the device before it failed".to_owned() });
+        self.desk.events.push_back(Event::Failed { slot: None, message });
+    }
+
+    /// Clears up after a panic inside of [`Self::work`]: the job that it happened in is gone, everything else goes on.
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn recover(&mut self, reason: &str) {
+        let message = format!("this job failed ({reason}); all others go on. Try it with other settings, or report it");
+        let slot = match self.current.take() {
+            Some(Turn::Slot(slot)) => Some(slot),
+            Some(Turn::Training) => {
+                self.pause_training();
+                self.desk.training.as_ref().map(|training| training.slot)
+            }
+            None => None,
+        };
+        self.desk.events.push_back(Event::Failed { slot, message });
+        self.desk.cache.put_to_sleep();
+        if self.has_lost_device().await {
+            self.fall_back(reason);
+        }
+    }
+}
+
+impl Job {
+    async fn advance(&mut self, slot: Slot, desk: &mut Desk) -> Result<Status, EngineError> {
+        match self {
+            Self::Chain(job) => job.advance(slot, desk).await,
+            Self::Sweep(job) => job.advance(slot, desk).await,
+            Self::BigStep(job) => job.advance(slot, desk).await,
+            Self::Open { name, bytes } => {
+                let (model, info, header, contents) = desk.models.open(name.clone(), bytes.clone(), &desk.device)?;
+                let (name, header) = (name.clone(), Box::new(header));
+                desk.events.push_back(Event::Opened { slot, model, name, info, header, contents });
+                Ok(Status::Done)
+            }
+            Self::OpenPicture { name, bytes, model } => {
+                let info = desk.model(*model)?.info.clone();
+                let entries = vec![Entry { name: name.clone(), class: 0 }];
+                let read = |_: &str| Ok(bytes.to_vec());
+                let picture = Folder::new(entries, 0, info.channels, info.size, read)?.read(0)?;
+                let alphabet = info.codec.alphabet() as u32;
+                let values: Vec<u32> = picture.pixels.iter().map(|&value| u32::from(value) * alphabet / 256).collect();
+                let picture = sheet(&values, &info);
+                desk.events.push_back(Event::Picture { slot, name: name.clone(), picture });
+                Ok(Status::Done)
+            }
+        }
+    }
+
+    /// Begins again, on another device.
+    fn restart(&mut self) {
+        match self {
+            Self::Chain(job) => job.restart(),
+            Self::Sweep(job) => job.restart(),
+            Self::BigStep(job) => job.restart(),
+            Self::Open { .. } | Self::OpenPicture { .. } => {}
+        }
+    }
+
+    /// What must not be dropped.
+    fn in_use(&self) -> Option<Id> {
+        match self {
+            Self::Chain(job) => job.in_use(),
+            Self::Sweep(_) | Self::BigStep(_) | Self::Open { .. } | Self::OpenPicture { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The denoisers that the engine has: demo models, perfect denoisers, opened files. They are made when they are first used.
+//!
+//! Deliberately absent: the network in training, which changes from step to step.
+
+use std::{rc::Rc, sync::Arc};
+
+use burn::tensor::Device;
+
+use super::{Contents, EngineError, ModelId, ModelInfo, Perfect, view::measure};
+use crate::{
+    Error,
+    bits::Codec,
+    checkpoint::{self, Header},
+    data::shapes::{SIZE, Scene},
+    demo::Demo,
+    model::{Denoiser, ExactDenoiser, UNet},
+    rng::Rng,
+    schedule::Schedule,
+};
+
+/// How many denoisers stay ready at once; others are made again when they are asked for.
+const MAX_READY: usize = 8;
+
+/// A denoiser and what panels have to know of it.
+pub struct Model {
+    /// What it is.
+    pub info: ModelInfo,
+    /// The denoiser.
+    pub denoiser: Box<dyn Denoiser<4>>,
+}
+
+impl Model {
+    /// A trained network.
+    pub(super) fn of_network(name: String, network: UNet, schedule: Schedule) -> Result<Self, Error> {
+        let config = network.config();
+        let info = ModelInfo {
+            name,
+            size: config.size,
+            channels: config.channels,
+            codec: config.codec()?,
+            n_classes: config.n_classes,
+            n_parameters: config.n_parameters(),
+            schedule,
+            measure: measure(config.size, config.channels, config.alphabet, config.n_classes),
+        };
+        Ok(Self { info, denoiser: Box::new(network) })
+    }
+
+    /// The perfect denoiser of some scenes.
+    pub fn perfect(perfect: Perfect, device: &Device) -> Result<Self, Error> {
+        let Perfect { n_scenes, encoding, trust } = perfect;
+        if !(1..=Perfect::MAX_SCENES).contains(&n_scenes) {
+            return Err(Error::argument("number of scenes", n_scenes, format!("from 1 to {}", Perfect::MAX_SCENES)));
+        }
+        let codec = Codec::new(encoding, 256, 1.0)?;
+        let mut rng = Rng::new(0);
+        let pixels: Vec<u32> = (0..n_scenes).flat_map(|_| Scene::random(&mut rng).render()).collect();
+        let points = codec.encode_tensor(&pixels, [n_scenes, 3, SIZE, SIZE], device)?;
+        let denoiser = ExactDenoiser::new(points, codec.scale())?.with_trust(trust)?;
+        let info = ModelInfo {
+            name: format!("perfect denoiser of {n_scenes} scenes"),
+            size: SIZE,
+            channels: 3,
+            codec,
+            n_classes: 0,
+            n_parameters: 0,
+            schedule: Schedule::default(),
+            measure: measure(SIZE, 3, 256, 0),
+        };
+        Ok(Self { info, denoiser: Box::new(denoiser) })
+    }
+}
+
+/// Where an opened model comes from.
+enum Source {
+    File { name: String, bytes: Arc<[u8]> },
+    Given(Rc<Model>),
+}
+
+/// All denoisers but the one in training.
+#[derive(Default)]
+pub(super) struct Models {
+    /// By their number; `None` where one was closed.
+    opened: Vec<Option<Source>>,
+    /// Those in use, the most recent last.
+    ready: Vec<(ModelId, Rc<Model>)>,
+}
+
+impl Models {
+    /// The denoiser of a name, made if need be.
+    pub fn find(&mut self, id: ModelId, device: &Device) -> Result<Rc<Model>, EngineError> {
+        if let Some(at) = self.ready.iter().position(|(ready, _)| *ready == id) {
+            let found = self.ready.remove(at);
+            self.ready.push(found);
+        } else {
+            let made = self.make(id, device)?;
+            self.ready.push((id, made));
+            let excess = self.ready.len().saturating_sub(MAX_READY);
+            self.ready.drain(..excess);
+        }
+        let (_, model) = self.ready.last().expect("one was just pushed");
+        Ok(model.clone())
+    }
+
+    fn make(&self, id: ModelId, device: &Device) -> Result<Rc<Model>, EngineError> {
+        let model = match id {
+            ModelId::Demo(demo) => of_file(demo.label(), demo.bytes(), device)?.0,
+            ModelId::Perfect(perfect) => Model::perfect(perfect, device)?,
+            ModelId::Training => return Err(EngineError::NoTraining),
+            ModelId::Opened(number) => match self.opened.get(number as usize) {
+                Some(Some(Source::Given(model))) => return Ok(model.clone()),
+                Some(Some(Source::File { name, bytes })) => of_file(name, bytes, device)?.0,
+                Some(None) | None => return Err(EngineError::NoModel(id)),
+            },
+        };
+        Ok(Rc::new(model))
+    }
+
+    /// Opens a file, of which nothing is believed that was not checked.
+    pub fn open(
+        &mut self,
+        name: String,
+        bytes: Arc<[u8]>,
+        device: &Device,
+    ) -> Result<(ModelId, ModelInfo, Header, Contents), EngineError> {
+        let (model, header) = of_file(&name, &bytes, device)?;
+        let is_training = checkpoint::entries(&bytes)?.iter().any(|entry| entry.name.starts_with("weights."));
+        let contents = if is_training { Contents::Training } else { Contents::Network };
+        let info = model.info.clone();
+        let id = self.push(Source::File { name, bytes });
+        self.ready.push((id, Rc::new(model)));
+        Ok((id, info, header, contents))
+    }
+
+    /// Adds a denoiser that comes from no file.
+    pub fn insert(&mut self, model: Model) -> ModelId {
+        self.push(Source::Given(Rc::new(model)))
+    }
+
+    fn push(&mut self, source: Source) -> ModelId {
+        self.opened.push(Some(source));
+        ModelId::Opened(self.opened.len() as u32 - 1)
+    }
+
+    /// Forgets an opened model.
+    pub fn close(&mut self, id: ModelId) {
+        self.ready.retain(|(ready, _)| *ready != id);
+        if let ModelId::Opened(number) = id
+            && let Some(source) = self.opened.get_mut(number as usize)
+        {
+            *source = None;
+        }
+    }
+
+    /// Forgets what lives on a device that has failed; it is made again on the next one.
+    pub fn forget_ready(&mut self) {
+        self.ready.clear();
+    }
+}
+
+fn of_file(name: &str, bytes: &[u8], device: &Device) -> Result<(Model, Header), EngineError> {
+    let header = checkpoint::inspect(bytes)?;
+    let network = checkpoint::load_network(bytes, device)?;
+    Ok((Model::of_network(name.to_owned(), network, header.config.schedule)?, header))
+}
+
+/// The demo models by name, for those who offer a choice.
+#[must_use]
+pub fn built_in() -> Vec<ModelId> {
+    let demos = Demo::ALL.into_iter().map(ModelId::Demo);
+    demos.chain([ModelId::Perfect(Perfect::default())]).collect()
+}
