@@ -7,6 +7,8 @@ use bit_diffusion::{
     engine::{Command, Event, Memory, ModelId, ModelInfo, Perfect, Slot},
 };
 
+use crate::files::Save;
+
 /// The way to an engine, wherever it runs: a thread of the desktop, a task of the page. Neither call ever waits.
 pub trait Link {
     /// Asks for something.
@@ -35,6 +37,8 @@ pub(crate) struct Session {
     pub device: String,
     /// The memory of kept chains.
     pub memory: Option<Memory>,
+    /// Files that the shell has yet to write.
+    pub saves: Vec<Save>,
 }
 
 impl Session {
@@ -48,6 +52,7 @@ impl Session {
             info: None,
             device: String::new(),
             memory: None,
+            saves: Vec::new(),
         }
     }
 
