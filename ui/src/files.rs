@@ -1,10 +1,8 @@
-//! Files on their way in and out: what was dropped on the window, and what a shell has to write or download.
+//! Files on their way in and out: what a person brought, and what a shell has to write or download.
 //!
-//! Deliberately absent: paths and dialogs. A shell fills in the bytes of dropped files, and empties the outbox of the session.
+//! Deliberately absent: paths and dialogs. A shell reads what is dropped on its window, and empties the outbox of the session.
 
 use std::sync::Arc;
-
-use egui::Ui;
 
 /// A file for the shell to write, or for the browser to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +13,12 @@ pub struct Save {
     pub bytes: Arc<[u8]>,
 }
 
-/// A file that was dropped on the window.
+/// A file that a person brought: dropped on the window or opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Dropped {
+pub struct Brought {
+    /// Its name, without a folder.
     pub name: String,
+    /// What is in it.
     pub bytes: Arc<[u8]>,
 }
 
@@ -44,13 +44,9 @@ impl Kind {
     }
 }
 
-/// The files of one kind that were dropped since the last frame.
-pub(crate) fn dropped(ui: &Ui, kind: Kind) -> Vec<Dropped> {
-    ui.input(|input| {
-        let files = input.raw.dropped_files.iter();
-        let files = files.filter_map(|file| Some(Dropped { name: file.name.clone(), bytes: file.bytes.clone()? }));
-        files.filter(|file| Kind::of(&file.bytes) == kind).collect()
-    })
+/// Takes the files of one kind out of an inbox.
+pub(crate) fn take(inbox: &mut Vec<Brought>, kind: Kind) -> Vec<Brought> {
+    inbox.extract_if(.., |file| Kind::of(&file.bytes) == kind).collect()
 }
 
 #[cfg(test)]
@@ -64,5 +60,14 @@ mod tests {
         assert_eq!(Kind::of(b"\x10\0\0\0\0\0\0\0{\"a\""), Kind::Weights);
         assert_eq!(Kind::of(b"\x10\0\0\0\0\0\0\0"), Kind::Unknown);
         assert_eq!(Kind::of(b""), Kind::Unknown);
+    }
+
+    #[test]
+    fn taking_one_kind_leaves_the_others() {
+        let file = |name: &str, bytes: &[u8]| Brought { name: name.to_owned(), bytes: bytes.into() };
+        let mut inbox = vec![file("a", b"\x89PNG"), file("b", b"?"), file("c", &[0xff, 0xd8, 0xff])];
+        let taken = take(&mut inbox, Kind::Picture);
+        assert_eq!(taken.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(inbox, [file("b", b"?")]);
     }
 }

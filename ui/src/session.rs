@@ -7,7 +7,7 @@ use bit_diffusion::{
     engine::{Command, Event, Memory, ModelId, ModelInfo, Perfect, Slot},
 };
 
-use crate::files::Save;
+use crate::files::{Brought, Save};
 
 /// The way to an engine, wherever it runs: a thread of the desktop, a task of the page. Neither call ever waits.
 pub trait Link {
@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub memory: Option<Memory>,
     /// Files that the shell has yet to write.
     pub saves: Vec<Save>,
+    /// Files that a person brought and no panel has taken yet.
+    pub inbox: Vec<Brought>,
 }
 
 impl Session {
@@ -53,6 +55,7 @@ impl Session {
             device: String::new(),
             memory: None,
             saves: Vec::new(),
+            inbox: Vec::new(),
         }
     }
 
