@@ -1,6 +1,6 @@
 //! Every colour that is not egui's own, for light and dark.
 
-use egui::{Color32, Ui};
+use egui::{Color32, ThemePreference, Ui};
 
 /// What a colour stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,4 +40,26 @@ impl Ink {
 pub(crate) fn series(ui: &Ui, index: usize) -> Color32 {
     let inks = [Ink::Estimate, Ink::Zero, Ink::One, Ink::State, Ink::Clock];
     inks[index % inks.len()].colour(ui)
+}
+
+/// Follow the system, light or dark; in words, because the fonts have no pictures of them.
+pub(crate) fn ui(ui: &mut Ui) {
+    let mut preference = ui.ctx().options(|options| options.theme_preference);
+    let before = preference;
+    egui::ComboBox::from_id_salt("theme").width(70.0).selected_text(label(preference)).show_ui(ui, |ui| {
+        for option in [ThemePreference::System, ThemePreference::Light, ThemePreference::Dark] {
+            ui.selectable_value(&mut preference, option, label(option));
+        }
+    });
+    if preference != before {
+        ui.ctx().set_theme(preference);
+    }
+}
+
+fn label(preference: ThemePreference) -> &'static str {
+    match preference {
+        ThemePreference::System => "Auto theme",
+        ThemePreference::Light => "Light",
+        ThemePreference::Dark => "Dark",
+    }
 }

@@ -1,6 +1,8 @@
 //! The page: the studio on a canvas. On any other platform than a browser this crate is empty.
 #![cfg(target_arch = "wasm32")]
 
+mod link;
+
 use bit_diffusion_ui::Studio;
 use eframe::egui;
 use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
@@ -18,6 +20,11 @@ struct Page {
 
 impl eframe::App for Page {
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
+        for file in ui.input(|input| input.raw.dropped_files.clone()) {
+            if let Some(bytes) = file.bytes {
+                self.studio.open(&file.name, bytes);
+            }
+        }
         self.studio.ui(ui);
         // What the page has done so far, for scripts and tests that cannot read a canvas.
         let progress = self.studio.progress();
@@ -35,8 +42,13 @@ pub async fn start() -> Result<(), JsValue> {
     let document = web_sys::window().and_then(|window| window.document()).ok_or("there is no document")?;
     let canvas = document.get_element_by_id(CANVAS).ok_or("index.html has no canvas with the id \"studio\"")?;
     let canvas = canvas.dyn_into::<web_sys::HtmlCanvasElement>()?;
-    let page = Page { studio: Studio::default(), canvas: canvas.clone(), shown: None };
-    eframe::WebRunner::new().start(canvas, eframe::WebOptions::default(), Box::new(|_| Ok(Box::new(page)))).await
+    let on = canvas.clone();
+    let page = |creation: &eframe::CreationContext<'_>| {
+        let studio = Studio::new(Box::new(link::Task::start(creation.egui_ctx.clone())));
+        Page { studio, canvas: on, shown: None }
+    };
+    let make: eframe::AppCreator<'static> = Box::new(|creation| Ok(Box::new(page(creation))));
+    eframe::WebRunner::new().start(canvas, eframe::WebOptions::default(), make).await
 }
 
 /// `n` numbers of standard normal noise of a seed: the same as everywhere else.

@@ -1,5 +1,13 @@
 //! Parts that more than one panel shows.
 
+pub(crate) mod clock;
+pub(crate) mod curves;
+pub(crate) mod player;
 pub(crate) mod sheet;
+pub(crate) mod track;
+pub(crate) mod undo;
 
+pub(crate) use player::Player;
 pub(crate) use sheet::SheetView;
+pub(crate) use track::Track;
+pub(crate) use undo::Undo;

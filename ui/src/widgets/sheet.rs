@@ -1,7 +1,10 @@
 //! A grid of pictures as one texture, made anew only when the pictures change.
 
 use bit_diffusion::engine::PictureSheet;
-use egui::{Color32, ColorImage, Image, Rect, Response, Sense, TextureHandle, TextureOptions, Ui, Vec2, load::SizedTexture, pos2};
+use egui::{
+    Color32, ColorImage, Image, Rect, Response, Sense, TextureHandle, TextureOptions, Ui, Vec2, load::SizedTexture,
+    pos2,
+};
 
 /// Between pictures, in pixels of the pictures.
 const GAP: usize = 1;
@@ -48,7 +51,8 @@ impl SheetView {
         let [width, height] = texture.size();
         let zoom = side / width.max(height) as f32;
         let size = Vec2::new(width as f32, height as f32) * zoom;
-        let image = Image::from_texture(SizedTexture::new(texture.id(), size)).alt_text(name).sense(Sense::click_and_drag());
+        let image =
+            Image::from_texture(SizedTexture::new(texture.id(), size)).alt_text(name).sense(Sense::click_and_drag());
         let response = ui.add(image);
         let hovered = response.hover_pos().and_then(|at| pixel_at(sheet, response.rect, at));
         (response, hovered)
@@ -65,7 +69,11 @@ fn pixel_at(sheet: &PictureSheet, rect: Rect, at: egui::Pos2) -> Option<Hovered>
     let (column, row) = (place.x as usize, place.y as usize);
     let picture = row / pitch * columns + column / pitch;
     let (x, y) = (column % pitch, row % pitch);
-    (picture < sheet.n && column / pitch < columns && x < sheet.size && y < sheet.size).then_some(Hovered { picture, x, y })
+    (picture < sheet.n && column / pitch < columns && x < sheet.size && y < sheet.size).then_some(Hovered {
+        picture,
+        x,
+        y,
+    })
 }
 
 /// The grid, with gaps that let the background through.

@@ -1,0 +1,10 @@
+//! The panels, one file each. A panel sends commands and shows what came; it never waits for the engine.
+
+mod big_step;
+pub(crate) mod bits;
+pub(crate) mod chain;
+pub(crate) mod self_cond;
+mod sweep;
+pub(crate) mod time_difference;
+pub(crate) mod train;
+mod train_form;
