@@ -4,7 +4,6 @@
 //! threads.
 
 mod chooser;
-mod codes_panel;
 mod controls;
 pub mod files;
 mod panels;

@@ -54,8 +54,8 @@ impl BigStepFigure {
              too; told of more noise it repairs them; told of too much it paints something else.",
         );
         ui.horizontal_wrapped(|ui| {
-            ui.add(Slider::new(&mut self.t_from, 0.2..=0.9).step_by(0.05).text("noised to t"));
-            ui.add(Slider::new(&mut self.t_to, 0.05..=0.5).step_by(0.05).text("one step to t"));
+            ui.add(Slider::new(&mut self.t_from, 0.2..=0.98).text("noised to t"));
+            ui.add(Slider::new(&mut self.t_to, 0.05..=0.5).text("one step to t"));
         });
         self.t_to = self.t_to.min(self.t_from - 0.05);
         match &session.info {
@@ -117,25 +117,30 @@ impl BigStepFigure {
         self.views.resize_with(columns.len().max(self.views.len()), SheetView::default);
         let fewest = self.parts.iter().filter_map(|part| part.told.map(|_| wrong(part))).min();
         let good = Ink::One.colour(ui);
-        ui.horizontal_wrapped(|ui| {
-            for (index, ((name, sheet, text), view)) in columns.into_iter().zip(&mut self.views).enumerate() {
-                let part = index.checked_sub(1).and_then(|index| self.parts.get(index));
-                let is_best = part.is_some_and(|part| part.told.is_some() && Some(wrong(part)) == fewest);
-                ui.vertical(|ui| {
-                    ui.set_width(SIDE);
-                    ui.label(&name);
-                    let (response, _) = view.show(ui, &format!("{name}: {text}"), sheet, SIDE);
-                    if let Some(part) = part {
-                        response.on_hover_text(format!(
-                            "{} of {} pixels differ from the clean pictures",
-                            part.n_changed, part.n_pixels
-                        ));
-                    }
-                    let text = RichText::new(text).small();
-                    ui.label(if is_best { text.strong().color(good) } else { text });
-                });
-            }
-        });
+        let n_columns = ((ui.available_width() / (SIDE + ui.spacing().item_spacing.x)) as usize).max(1);
+        let mut cells = columns.into_iter().zip(&mut self.views).enumerate().peekable();
+        while cells.peek().is_some() {
+            ui.horizontal_top(|ui| {
+                for (index, ((name, sheet, text), view)) in cells.by_ref().take(n_columns) {
+                    let part = index.checked_sub(1).and_then(|index| self.parts.get(index));
+                    let is_best = part.is_some_and(|part| part.told.is_some() && Some(wrong(part)) == fewest);
+                    let text_ink = if is_best { good } else { ui.visuals().text_color() };
+                    ui.vertical(|ui| {
+                        ui.set_width(SIDE);
+                        ui.label(&name);
+                        let (response, _) = view.show(ui, &format!("{name}: {text}"), sheet, SIDE);
+                        if let Some(part) = part {
+                            let hint = format!(
+                                "{} of {} pixels differ from the clean pictures",
+                                part.n_changed, part.n_pixels
+                            );
+                            response.on_hover_text(hint);
+                        }
+                        ui.label(RichText::new(text).color(text_ink));
+                    });
+                }
+            });
+        }
     }
 }
 

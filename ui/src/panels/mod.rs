@@ -3,6 +3,8 @@
 mod big_step;
 pub(crate) mod bits;
 pub(crate) mod chain;
+mod codes;
+mod own_picture;
 pub(crate) mod self_cond;
 mod sweep;
 pub(crate) mod time_difference;

@@ -1,6 +1,6 @@
 //! Steps against time differences: a grid of results, each with its exact score (the paper's Table 4 and Figure 6 in small).
 
-use std::{collections::HashMap, sync::Arc};
+use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 use bit_diffusion::{
     engine::{Cell, Command, Event, Slot, StartedJob, SweepRequest, TrainingEvent},
@@ -11,14 +11,14 @@ use egui::{Grid, ProgressBar, RichText, ScrollArea, Stroke, StrokeKind, Ui};
 use crate::{session::Session, theme::Ink, widgets::SheetView};
 
 /// The rows and columns: doubled each time, so that few cells cover much.
-const STEPS: [usize; 4] = [4, 8, 16, 32];
-const TD: [f64; 6] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0];
+const STEPS: [usize; 5] = [2, 4, 8, 16, 32];
+const TD: [f64; 5] = [0.0, 1.0, 2.0, 4.0, 8.0];
 
 /// Pictures of a cell.
 const N_SAMPLES: usize = 16;
 
-/// The side of a cell's pictures, in points.
-const SIDE: f32 = 84.0;
+/// The side of a cell's pictures, in points: at least, and at most.
+const SIDES: [f32; 2] = [84.0, 128.0];
 
 /// A cell's place: row and column.
 type Place = (usize, usize);
@@ -112,6 +112,8 @@ impl SweepGrid {
 
     fn cells_ui(&mut self, ui: &mut Ui, settings: &Settings) -> Option<(usize, f64)> {
         let best = self.best_of_each_row();
+        let side = (ui.available_width() - 70.0) / TD.len() as f32 - 10.0;
+        let side = side.clamp(SIDES[0], SIDES[1]);
         let (good, ring) = (Ink::One.colour(ui), ui.visuals().selection.bg_fill);
         let mut chosen = None;
         Grid::new("sweep").spacing([10.0, 8.0]).show(ui, |ui| {
@@ -124,22 +126,22 @@ impl SweepGrid {
                 ui.label(format!("{n_steps} steps"));
                 for (column, td) in TD.into_iter().enumerate() {
                     ui.vertical(|ui| {
-                        ui.set_width(SIDE);
+                        ui.set_width(side);
                         let Some((cell, view)) = self.cells.get_mut(&(row, column)) else {
-                            ui.add_space(SIDE + 20.0);
+                            ui.add_space(side + 20.0);
                             return;
                         };
                         let name = format!("{n_steps} steps, td {td}: {}", score_text(cell));
-                        let (response, _) = view.show(ui, &name, &cell.pictures, SIDE);
+                        let (response, _) = view.show(ui, &name, &cell.pictures, side);
                         if settings.n_steps == n_steps && (settings.td - td).abs() < 1e-9 {
                             let stroke = Stroke::new(3.0, ring);
                             ui.painter().rect_stroke(response.rect, 0.0, stroke, StrokeKind::Outside);
                         }
-                        if response.on_hover_text(name).clicked() {
+                        if response.on_hover_text(hint(cell)).clicked() {
                             chosen = Some((n_steps, td));
                         }
                         let text = RichText::new(score_text(cell)).small();
-                        let is_best = best[row] == Some(column);
+                        let is_best = best[row] == Some(goodness(cell));
                         ui.label(if is_best { text.strong().color(good) } else { text });
                     });
                 }
@@ -150,27 +152,39 @@ impl SweepGrid {
         chosen
     }
 
-    /// The column with the fewest wrong pixels of each row.
-    fn best_of_each_row(&self) -> [Option<usize>; STEPS.len()] {
+    /// The best score of each row.
+    fn best_of_each_row(&self) -> [Option<Goodness>; STEPS.len()] {
         std::array::from_fn(|row| {
-            let scored = (0..TD.len()).filter_map(|column| {
-                let (cell, _) = self.cells.get(&(row, column))?;
-                Some((column, badness(cell)))
-            });
-            scored.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(column, _)| column)
+            let scored = (0..TD.len()).filter_map(|column| self.cells.get(&(row, column)));
+            scored.map(|(cell, _)| goodness(cell)).max_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal))
         })
     }
 }
 
-/// Less is better.
-fn badness(cell: &Cell) -> f64 {
-    cell.score.map_or(1.0 - cell.share_near_modes, |score| score.off_palette)
+/// More is better: first the share of exact scenes, or of decided bits; among equals the share of right colours.
+type Goodness = (f64, f64);
+
+fn goodness(cell: &Cell) -> Goodness {
+    cell.score.map_or((cell.share_near_modes, 0.0), |score| (score.scenes, 1.0 - score.off_palette))
 }
 
 /// The exact score of a cell, in few words.
 fn score_text(cell: &Cell) -> String {
     match cell.score {
-        Some(score) => format!("{:.1}% wrong", 100.0 * score.off_palette),
-        None => format!("{:.0}% decided", 100.0 * cell.share_near_modes),
+        Some(score) => format!("{:.0}% exact scenes", 100.0 * score.scenes),
+        None => format!("{:.1}% decided", 100.0 * cell.share_near_modes),
     }
+}
+
+/// Everything that is known of a cell.
+fn hint(cell: &Cell) -> String {
+    let mut text = format!(
+        "{} runs of the network for each picture, {:.2}% of the bits are decided",
+        cell.n_evaluations,
+        100.0 * cell.share_near_modes
+    );
+    if let Some(score) = cell.score {
+        text += &format!(", {:.2}% of the pixels have a colour that no scene has", 100.0 * score.off_palette);
+    }
+    text + ". Click to load this cell above"
 }

@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// What the panel starts with: few steps, where the time difference shows.
-const N_STEPS: usize = 10;
-const TD: f64 = 1.0;
+const N_STEPS: usize = 8;
+const TD: f64 = 2.0;
 
 /// Settings on the left; pictures, grid and figure on the right.
 pub(crate) struct TimeDifference {
@@ -111,8 +111,8 @@ impl TimeDifference {
     fn settings_ui(&mut self, ui: &mut Ui) {
         ui.add_space(4.0);
         ui.label(
-            "At each step the network is told how noisy the picture is. Tell it of more noise than there is, and it cleans more boldly: with \
-             few steps that repairs many wrong bits.",
+            "At each step the network is told how noisy the picture is. Tell it of more noise than there is, and it cleans more boldly. In the \
+             paper that repairs many wrong bits when there are few steps. See what it does here: to the pixels, and to what is in the pictures.",
         );
         ui.add_space(8.0);
         let settings = &mut self.settings;

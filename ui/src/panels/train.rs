@@ -215,11 +215,10 @@ impl Train {
                 self.start_ui(ui, problem.is_none(), session);
             }
             if self.pace != Pace::None {
-                let is_used = session.model == ModelId::Training;
-                let button = Button::selectable(is_used, "Use in every panel");
+                let mut is_used = session.model == ModelId::Training;
                 let hint = "The other panels then show what this network has learned so far";
-                if ui.add(button).on_hover_text(hint).clicked() {
-                    session.choose(if is_used { ModelId::default() } else { ModelId::Training });
+                if ui.checkbox(&mut is_used, "Use in every panel").on_hover_text(hint).changed() {
+                    session.choose(if is_used { ModelId::Training } else { ModelId::default() });
                 }
             }
         });

@@ -11,7 +11,7 @@ use bit_diffusion::{
     sampler::Settings,
     train::{Plan, TrainConfig},
 };
-use egui::{Slider, Ui};
+use egui::{DragValue, Slider, Ui};
 
 use crate::{controls, files::Brought};
 
@@ -274,7 +274,11 @@ impl TrainForm {
         ui.add(Slider::new(&mut self.learning_rate, 1e-5..=1e-2).logarithmic(true).text("learning rate"))
             .on_hover_text("How far each step goes, after a rise from 0 over the first tenth of the run.");
         ui.add(Slider::new(&mut self.batch_size, 1..=64).logarithmic(true).text("pictures a step"));
-        controls::seed(ui, &mut self.seed);
+        ui.horizontal(|ui| {
+            let label =
+                ui.label("seed").on_hover_text("What the first weights, the examples and their noise descend from.");
+            ui.add(DragValue::new(&mut self.seed).speed(0.1)).labelled_by(label.id);
+        });
     }
 }
 

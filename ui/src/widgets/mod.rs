@@ -2,8 +2,10 @@
 
 pub(crate) mod clock;
 pub(crate) mod curves;
+pub(crate) mod heat_map;
 pub(crate) mod player;
 pub(crate) mod sheet;
+pub(crate) mod spread;
 pub(crate) mod track;
 pub(crate) mod undo;
 
