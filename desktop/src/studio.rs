@@ -25,9 +25,11 @@ impl Window {
     fn take_files(&mut self, ui: &egui::Ui) {
         for file in ui.input(|input| input.raw.dropped_files.clone()) {
             let path = file.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match file.bytes() {
-                Ok(bytes) => self.0.open(&name, bytes.into()),
+                Ok(bytes) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    self.0.open(&name, bytes.into());
+                }
                 Err(error) => self.0.report(format!("cannot read the file: {error}: {}", path.display())),
             }
         }

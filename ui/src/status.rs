@@ -32,7 +32,7 @@ impl Status {
             if let Some(memory) = &session.memory {
                 ui.separator();
                 let (used, limit) = (memory.used >> 20, memory.limit >> 20);
-                ui.label(format!("{} results kept, {used} of {limit} MB", memory.n_kept)).on_hover_text(
+                ui.label(format!("results kept: {}, {used} of {limit} MB", memory.n_kept)).on_hover_text(
                     "What was made is kept, so that going back to it is instant; past the limit the oldest is dropped",
                 );
             }

@@ -75,10 +75,12 @@ impl Pane for Bits {
             panel.ask(session);
             let (first, end) = panel.track.span();
             let n_made = panel.track.n_made();
-            panel.player.advance(ui, n_made, end - first);
+            if n_made > 0 {
+                panel.player.advance(ui, n_made, end - first);
+            }
             egui::Panel::bottom("bits timeline").show(ui, |ui| panel.player.ui(ui, n_made, end - first));
             egui::CentralPanel::default().show(ui, |ui| {
-                ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                ScrollArea::vertical().id_salt("bits").auto_shrink(false).show(ui, |ui| {
                     panel.spread_ui(ui, session);
                     ui.add_space(8.0);
                     ui.separator();

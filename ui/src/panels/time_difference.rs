@@ -70,7 +70,7 @@ impl Pane for TimeDifference {
             panel.undo.note(ui, &(panel.settings, panel.seed));
             panel.ask(session);
             egui::CentralPanel::default().show(ui, |ui| {
-                ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                ScrollArea::vertical().id_salt("time difference").auto_shrink(false).show(ui, |ui| {
                     panel.slider_part_ui(ui, session);
                     ui.separator();
                     let chosen = panel.sweep.ui(ui, &panel.settings, panel.seed, session);

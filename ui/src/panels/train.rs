@@ -98,7 +98,7 @@ impl Pane for Train {
         self.take_files(session);
         controls::beside(ui, "train", self, Self::settings_ui, |panel, ui| {
             egui::CentralPanel::default().show(ui, |ui| {
-                ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+                ScrollArea::vertical().id_salt("train").auto_shrink(false).show(ui, |ui| {
                     panel.buttons_ui(ui, session);
                     panel.progress_ui(ui);
                     panel.results_ui(ui);

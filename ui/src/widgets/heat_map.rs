@@ -2,7 +2,7 @@
 
 use bit_diffusion::metrics::bits::N_BINS;
 use egui::{Color32, ColorImage, TextureHandle, TextureOptions, Ui, Vec2, lerp};
-use egui_plot::{PlotImage, PlotPoint, VLine};
+use egui_plot::{GridInput, GridMark, PlotImage, PlotPoint, VLine};
 
 use super::spread::Spread;
 use crate::{controls, theme::Ink};
@@ -42,7 +42,8 @@ impl HeatMap {
         let size = Vec2::new(n_steps as f32, 2.0 * limit as f32);
         let line = Ink::Clock.colour(ui);
         let plot = controls::still_plot(name).height(150.0).show_grid(false).set_margin_fraction(Vec2::ZERO);
-        let shown = plot.x_axis_label("step").y_axis_label("value").show(ui, |plot| {
+        let whole = |_: GridInput| (-2..=2).map(|value| GridMark { value: f64::from(value), step_size: 1.0 }).collect();
+        let shown = plot.x_axis_label("step").y_axis_label("value").y_grid_spacer(whole).show(ui, |plot| {
             plot.image(PlotImage::new(name, texture, centre, size).allow_hover(false));
             plot.vline(VLine::new("shown step", at as f64 + 1.0).color(line).width(2.0).allow_hover(false));
             plot.pointer_coordinate()

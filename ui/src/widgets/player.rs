@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use egui::{Key, Slider, Ui};
+use egui::{Button, Key, Slider, Ui};
+
+use crate::controls;
 
 /// The slowest and the fastest playing, in steps a second.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1.0..=60.0;
@@ -26,11 +28,6 @@ impl Default for Player {
 impl Player {
     pub fn is_playing(&self) -> bool {
         self.next_at.is_some()
-    }
-
-    /// From the first step on.
-    pub fn restart(&mut self) {
-        (self.shown, self.next_at) = (0, Some(0.0));
     }
 
     /// To a step, and stays there.
@@ -70,39 +67,48 @@ impl Player {
 
     /// The buttons and the slider, and the keys that stand for them.
     pub fn ui(&mut self, ui: &mut Ui, n_made: usize, n_steps: usize) {
-        let last = n_steps.saturating_sub(1);
         self.keys(ui, n_steps);
         ui.add_space(4.0);
-        ui.horizontal_wrapped(|ui| {
-            let text = if self.is_playing() { "Pause" } else { "Play" };
-            if ui.add(egui::Button::new(text).min_size([50.0, 0.0].into())).on_hover_text("Space").clicked() {
-                self.toggle(n_steps);
-            }
-            for (text, hint, to) in [
-                ("Rewind", "Back to the noise (Home)", 0),
-                ("Previous", "One step towards the noise (left arrow)", self.shown.saturating_sub(1)),
-                ("Next", "One step towards the picture (right arrow)", (self.shown + 1).min(last)),
-            ] {
-                if ui.button(text).on_hover_text(hint).clicked() {
-                    self.go_to(to);
-                }
-            }
-            ui.spacing_mut().slider_width = 80.0;
-            ui.add(
-                Slider::new(&mut self.steps_per_second, SPEEDS)
-                    .logarithmic(true)
-                    .max_decimals(0)
-                    .text("steps a second"),
-            );
-            ui.separator();
-            ui.spacing_mut().slider_width = (ui.available_width() - 90.0).max(80.0);
-            let mut step = self.shown + 1;
-            let hint = format!("{n_made} of {n_steps} steps made");
-            if ui.add(Slider::new(&mut step, 1..=n_steps.max(1)).text("step")).on_hover_text(hint).changed() {
-                self.go_to(step - 1);
-            }
-        });
+        if controls::is_narrow(ui) {
+            ui.horizontal_wrapped(|ui| self.buttons_ui(ui, n_steps));
+            ui.horizontal(|ui| self.slider_ui(ui, n_made, n_steps));
+        } else {
+            ui.horizontal(|ui| {
+                self.buttons_ui(ui, n_steps);
+                ui.separator();
+                self.slider_ui(ui, n_made, n_steps);
+            });
+        }
         ui.add_space(4.0);
+    }
+
+    fn buttons_ui(&mut self, ui: &mut Ui, n_steps: usize) {
+        let last = n_steps.saturating_sub(1);
+        let text = if self.is_playing() { "Pause" } else { "Play" };
+        if ui.add(Button::new(text).min_size([50.0, 0.0].into())).on_hover_text("Space").clicked() {
+            self.toggle(n_steps);
+        }
+        for (text, hint, to) in [
+            ("Rewind", "Back to the noise (Home)", 0),
+            ("Previous", "One step towards the noise (left arrow)", self.shown.saturating_sub(1)),
+            ("Next", "One step towards the picture (right arrow)", (self.shown + 1).min(last)),
+        ] {
+            if ui.button(text).on_hover_text(hint).clicked() {
+                self.go_to(to);
+            }
+        }
+        ui.spacing_mut().slider_width = 80.0;
+        let speed = Slider::new(&mut self.steps_per_second, SPEEDS).logarithmic(true).max_decimals(0);
+        ui.add(speed.text("steps a second"));
+    }
+
+    fn slider_ui(&mut self, ui: &mut Ui, n_made: usize, n_steps: usize) {
+        ui.spacing_mut().slider_width = (ui.available_width() - 100.0).max(80.0);
+        let mut step = self.shown + 1;
+        let hint = format!("{n_made} of {n_steps} steps made");
+        if ui.add(Slider::new(&mut step, 1..=n_steps.max(1)).text("step")).on_hover_text(hint).changed() {
+            self.go_to(step - 1);
+        }
     }
 
     fn keys(&mut self, ui: &Ui, n_steps: usize) {
