@@ -34,12 +34,22 @@ impl Window {
             }
         }
     }
+
+    /// Writes what the studio wants to be saved, into the current folder.
+    fn save_files(&mut self) {
+        for save in self.0.take_saves() {
+            if let Err(error) = std::fs::write(&save.name, &save.bytes) {
+                self.0.report(format!("cannot write the file: {error}: {}", save.name));
+            }
+        }
+    }
 }
 
 impl eframe::App for Window {
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
         self.take_files(ui);
         self.0.ui(ui);
+        self.save_files();
     }
 }
 

@@ -4,8 +4,8 @@
 //! threads.
 
 mod chooser;
-mod codes_panel;
 mod controls;
+pub mod files;
 mod panels;
 mod session;
 mod shortcuts;
@@ -17,6 +17,7 @@ mod widgets;
 use std::sync::Arc;
 
 use bit_diffusion::engine::{Command, Event};
+use files::{Brought, Kind, Save};
 use panels::{bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, train::Train};
 use session::{Pane, Session, slots};
 use toy_panel::ToyPanel;
@@ -130,15 +131,25 @@ impl Studio {
 
     /// Opens a file that a person brought: a picture (PNG or JPEG) for the panels that take one, anything else as a model.
     pub fn open(&mut self, name: &str, bytes: Arc<[u8]>) {
-        let ending = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         let (slot, name) = (slots::FILES, name.to_owned());
-        if ["png", "jpg", "jpeg"].contains(&ending.as_str()) {
+        let kind = Kind::of(&bytes);
+        if self.panel == Panel::Train && kind != Kind::Unknown {
+            // Pictures to learn, or a run to go on with.
+            self.session.inbox.push(Brought { name: name.clone(), bytes: bytes.clone() });
+        }
+        if kind != Kind::Picture {
+            self.session.send(Command::Open { slot, name, bytes });
+        } else if self.panel != Panel::Train {
             let model = self.session.model;
             self.session.send(Command::OpenPicture { slot, name, bytes, model });
             self.panel = Panel::Bits;
-        } else {
-            self.session.send(Command::Open { slot, name, bytes });
         }
+    }
+
+    /// The files that are to be written since the last call; a browser downloads them.
+    #[must_use]
+    pub fn take_saves(&mut self) -> Vec<Save> {
+        std::mem::take(&mut self.session.saves)
     }
 
     /// Says that something outside of the engine failed, where the person looks.

@@ -11,6 +11,8 @@ use bit_diffusion::{
     engine::{Command, Event, Memory, ModelId, ModelInfo, Perfect, Slot, StartedJob, TrainingEvent},
 };
 
+use crate::files::{Brought, Save};
+
 /// The way to an engine, wherever it runs: a thread of the desktop, a task of the page. No call ever waits.
 pub trait Link {
     /// Asks for something.
@@ -87,6 +89,10 @@ pub(crate) struct Session {
     pub training: Option<TrainingRun>,
     /// What could not be done, the oldest first, until a person has read it.
     pub errors: Vec<String>,
+    /// Files that the shell has yet to write.
+    pub saves: Vec<Save>,
+    /// Files that a person brought and no panel has taken yet.
+    pub inbox: Vec<Brought>,
 }
 
 impl Session {
@@ -103,6 +109,8 @@ impl Session {
             jobs: BTreeMap::new(),
             training: None,
             errors: Vec::new(),
+            saves: Vec::new(),
+            inbox: Vec::new(),
         }
     }
 

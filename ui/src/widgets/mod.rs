@@ -1,11 +1,15 @@
 //! Parts that more than one panel shows.
 
+pub(crate) mod clock;
+pub(crate) mod curves;
 pub(crate) mod figure2;
+pub(crate) mod heat_map;
 pub(crate) mod pixel;
 pub(crate) mod player;
 pub(crate) mod quality;
 pub(crate) mod reading;
 pub(crate) mod sheet;
+pub(crate) mod spread;
 pub(crate) mod track;
 pub(crate) mod undo;
 
