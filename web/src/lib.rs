@@ -1,9 +1,14 @@
 //! The page: the studio on a canvas. On any other platform than a browser this crate is empty.
 #![cfg(target_arch = "wasm32")]
 
+mod link;
+
+use std::{cell::RefCell, rc::Rc};
+
 use bit_diffusion_ui::Studio;
 use eframe::egui;
 use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
+use wasm_bindgen_futures::spawn_local;
 
 /// The id of the canvas in index.html.
 const CANVAS: &str = "studio";
@@ -14,10 +19,34 @@ struct Page {
     canvas: web_sys::HtmlCanvasElement,
     /// The progress that the canvas has been told of.
     shown: Option<(usize, usize)>,
+    /// Files that were dropped on the page, each read or with the reason why not.
+    files: Rc<RefCell<Vec<(String, Result<Vec<u8>, String>)>>>,
+}
+
+impl Page {
+    /// Opens the files that were dropped on the page, as soon as the browser has read them.
+    fn take_files(&mut self, ui: &egui::Ui) {
+        for file in ui.input(|input| input.raw.dropped_files.clone()) {
+            let (files, context) = (self.files.clone(), ui.ctx().clone());
+            spawn_local(async move {
+                let name = file.path().to_string_lossy().into_owned();
+                let bytes = file.bytes_async().await;
+                files.borrow_mut().push((name, bytes));
+                context.request_repaint();
+            });
+        }
+        for (name, bytes) in self.files.take() {
+            match bytes {
+                Ok(bytes) => self.studio.open(&name, bytes.into()),
+                Err(error) => self.studio.report(format!("cannot read the file: {error}: {name}")),
+            }
+        }
+    }
 }
 
 impl eframe::App for Page {
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
+        self.take_files(ui);
         self.studio.ui(ui);
         // What the page has done so far, for scripts and tests that cannot read a canvas.
         let progress = self.studio.progress();
@@ -35,8 +64,13 @@ pub async fn start() -> Result<(), JsValue> {
     let document = web_sys::window().and_then(|window| window.document()).ok_or("there is no document")?;
     let canvas = document.get_element_by_id(CANVAS).ok_or("index.html has no canvas with the id \"studio\"")?;
     let canvas = canvas.dyn_into::<web_sys::HtmlCanvasElement>()?;
-    let page = Page { studio: Studio::default(), canvas: canvas.clone(), shown: None };
-    eframe::WebRunner::new().start(canvas, eframe::WebOptions::default(), Box::new(|_| Ok(Box::new(page)))).await
+    let on = canvas.clone();
+    let page = |creation: &eframe::CreationContext<'_>| {
+        let studio = Studio::new(Box::new(link::Task::start(creation.egui_ctx.clone())));
+        Page { studio, canvas: on, shown: None, files: Rc::default() }
+    };
+    let make: eframe::AppCreator<'static> = Box::new(|creation| Ok(Box::new(page(creation))));
+    eframe::WebRunner::new().start(canvas, eframe::WebOptions::default(), make).await
 }
 
 /// `n` numbers of standard normal noise of a seed: the same as everywhere else.

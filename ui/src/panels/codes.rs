@@ -1,67 +1,56 @@
-//! Numbers as bits: what each encoding makes of a value, and what it keeps of the order (appendix C).
+//! Numbers as bits: what each encoding makes of a value, and what it keeps of the order (appendix C). A part of the bits panel.
 
 use bit_diffusion::bits::{Codec, Encoding, hamming};
-use egui::{Color32, Grid, RichText, ScrollArea, Slider, Ui};
+use egui::{Grid, RichText, Slider, Ui};
 use egui_plot::{Legend, Line};
 
-use crate::controls;
+use crate::{controls, theme};
 
-/// The encodings that are binary codes, with their colours.
-const CODES: [(Encoding, Color32); 3] = [
-    (Encoding::Uint8, Color32::from_rgb(0x2a, 0x8c, 0xd8)),
-    (Encoding::Gray, Color32::from_rgb(0x3a, 0xa0, 0x5a)),
-    (Encoding::Uint8Rand, Color32::from_rgb(0xd8, 0x7a, 0x2a)),
-];
+/// The encodings that are binary codes.
+pub(crate) const CODES: [Encoding; 3] = [Encoding::Uint8, Encoding::Gray, Encoding::Uint8Rand];
 
 /// One encoding and its statistics, worked out once.
 struct Row {
     codec: Codec,
-    colour: Color32,
     statistics: Vec<hamming::HammingAt>,
     correlation: f64,
 }
 
 /// A value and its codes above, the order that they keep below.
-pub(crate) struct CodesPanel {
+pub(crate) struct Codes {
     value: u32,
     rows: Vec<Row>,
 }
 
-impl CodesPanel {
-    pub fn new() -> Self {
-        let rows = CODES
-            .into_iter()
-            .map(|(encoding, colour)| {
-                let codec = Codec::pixels(encoding);
-                Row {
-                    colour,
-                    statistics: hamming::by_difference(&codec).collect(),
-                    correlation: hamming::correlation(&codec).unwrap_or(0.0),
-                    codec,
-                }
-            })
-            .collect();
-        Self { value: 100, rows }
-    }
-
-    pub fn ui(&mut self, ui: &mut Ui) {
-        egui::CentralPanel::default().show(ui, |ui| {
-            ScrollArea::both().show(ui, |ui| {
-                ui.label("A colour value from 0 to 255 takes 8 bits. Click a bit to flip it, and the value becomes the one that the flipped code stands for.");
-                ui.add_space(4.0);
-                ui.spacing_mut().slider_width = 300.0;
-                ui.add(Slider::new(&mut self.value, 0..=255).text("value"));
-                ui.add_space(4.0);
-                self.table_ui(ui);
-                ui.add_space(12.0);
-                ui.strong("Does a code keep the order?");
-                ui.label(
-                    "For every pair of values: how far apart they are, and how many bits differ on average. In UINT8 and Gray code near \
-                     values tend to share bits; after the shuffle nothing of the order is left, so each value is only a name.",
-                );
-                self.hamming_ui(ui);
-            });
+impl Default for Codes {
+    fn default() -> Self {
+        let rows = CODES.into_iter().map(|encoding| {
+            let codec = Codec::pixels(encoding);
+            let statistics = hamming::by_difference(&codec).collect();
+            Row { statistics, correlation: hamming::correlation(&codec).unwrap_or(0.0), codec }
         });
+        Self { value: 100, rows: rows.collect() }
+    }
+}
+
+impl Codes {
+    pub fn ui(&mut self, ui: &mut Ui) {
+        ui.heading("Numbers as bits");
+        ui.label("A colour value from 0 to 255 takes 8 bits. Click a bit to flip it, and the value becomes the one that the flipped code stands for.");
+        ui.add_space(4.0);
+        ui.scope(|ui| {
+            ui.spacing_mut().slider_width = 300.0;
+            ui.add(Slider::new(&mut self.value, 0..=255).text("value"));
+        });
+        ui.add_space(4.0);
+        egui::ScrollArea::horizontal().id_salt("codes").show(ui, |ui| self.table_ui(ui));
+        ui.add_space(12.0);
+        ui.strong("Does a code keep the order?");
+        ui.label(
+            "For every pair of values: how far apart they are, and how many bits differ on average. In UINT8 and Gray code near values tend to \
+             share bits; after the shuffle nothing of the order is left, so each value is only a name.",
+        );
+        self.hamming_ui(ui);
     }
 
     fn table_ui(&mut self, ui: &mut Ui) {
@@ -102,19 +91,20 @@ impl CodesPanel {
     }
 
     fn hamming_ui(&self, ui: &mut Ui) {
+        let inks: [egui::Color32; CODES.len()] = std::array::from_fn(|index| theme::series(ui, index));
         controls::still_plot("hamming")
             .legend(Legend::default())
-            .height((ui.available_height() - 8.0).max(260.0))
+            .height(260.0)
             .x_axis_label("difference of the values")
             .y_axis_label("differing bits")
             .include_y(0.0)
             .include_y(8.0)
             .show(ui, |plot| {
-                for row in &self.rows {
+                for (row, ink) in self.rows.iter().zip(inks) {
                     let name = format!("{}, correlation {:.2}", row.codec.encoding().label(), row.correlation);
                     let means: Vec<[f64; 2]> =
                         row.statistics.iter().map(|at| [at.difference as f64, at.mean]).collect();
-                    plot.line(Line::new(name, means).color(row.colour).width(2.0));
+                    plot.line(Line::new(name, means).color(ink).width(2.0));
                 }
             });
     }

@@ -1,0 +1,77 @@
+//! Every colour that is not egui's own, for light and dark.
+
+use egui::{Color32, Context, Theme, ThemePreference, Ui};
+
+/// What a colour stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ink {
+    /// The noisy state x_t.
+    State,
+    /// The estimate x_pred.
+    Estimate,
+    /// The clock: what the network is told.
+    Clock,
+    /// A bit that is 1, or good news.
+    One,
+    /// A bit that is 0, or bad news.
+    Zero,
+}
+
+impl Ink {
+    /// The colour; blue, orange, green, vermilion and grey of Okabe & Ito, which people with any colour vision can tell apart.
+    pub fn colour(self, ui: &Ui) -> Color32 {
+        let dark = ui.visuals().dark_mode;
+        match self {
+            Self::State if dark => Color32::from_gray(170),
+            Self::State => Color32::from_gray(110),
+            Self::Estimate if dark => Color32::from_rgb(86, 180, 233),
+            Self::Estimate => Color32::from_rgb(0, 114, 178),
+            Self::Clock if dark => Color32::from_rgb(240, 178, 60),
+            Self::Clock => Color32::from_rgb(186, 110, 0),
+            Self::One if dark => Color32::from_rgb(60, 196, 152),
+            Self::One => Color32::from_rgb(0, 128, 92),
+            Self::Zero if dark => Color32::from_rgb(238, 130, 60),
+            Self::Zero => Color32::from_rgb(190, 78, 0),
+        }
+    }
+}
+
+/// The colours of lines that are compared, in order.
+pub(crate) fn series(ui: &Ui, index: usize) -> Color32 {
+    let inks = [Ink::Estimate, Ink::Zero, Ink::One, Ink::State, Ink::Clock];
+    inks[index % inks.len()].colour(ui)
+}
+
+/// Makes text easier to read than egui's own: its grey on grey falls short of the contrast that small letters need.
+pub(crate) fn install(ctx: &Context) {
+    ctx.style_mut_of(Theme::Dark, |style| {
+        style.visuals.widgets.noninteractive.fg_stroke.color = Color32::from_gray(190);
+        style.visuals.weak_text_alpha = 0.75;
+    });
+    ctx.style_mut_of(Theme::Light, |style| {
+        style.visuals.widgets.noninteractive.fg_stroke.color = Color32::from_gray(50);
+        style.visuals.weak_text_alpha = 0.75;
+    });
+}
+
+/// Follow the system, light or dark; in words, because the fonts have no pictures of them.
+pub(crate) fn ui(ui: &mut Ui) {
+    let mut preference = ui.ctx().options(|options| options.theme_preference);
+    let before = preference;
+    egui::ComboBox::from_label("theme").width(90.0).selected_text(label(preference)).show_ui(ui, |ui| {
+        for option in [ThemePreference::System, ThemePreference::Light, ThemePreference::Dark] {
+            ui.selectable_value(&mut preference, option, label(option));
+        }
+    });
+    if preference != before {
+        ui.ctx().set_theme(preference);
+    }
+}
+
+fn label(preference: ThemePreference) -> &'static str {
+    match preference {
+        ThemePreference::System => "as the system",
+        ThemePreference::Light => "Light",
+        ThemePreference::Dark => "Dark",
+    }
+}
