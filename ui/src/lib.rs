@@ -11,6 +11,7 @@ mod session;
 mod shortcuts;
 mod status;
 mod theme;
+mod tour;
 mod toy_panel;
 mod widgets;
 
@@ -74,6 +75,7 @@ pub struct Studio {
     train: Train,
     status: status::Status,
     shortcuts: shortcuts::Shortcuts,
+    tour: tour::Tour,
     /// Whether the colours are in place.
     is_themed: bool,
 }
@@ -93,6 +95,7 @@ impl Studio {
             train: Train::default(),
             status: status::Status::default(),
             shortcuts: shortcuts::Shortcuts::default(),
+            tour: tour::Tour::default(),
             is_themed: false,
         }
     }
@@ -112,6 +115,7 @@ impl Studio {
             egui::Panel::top("errors").show(ui, |ui| errors_ui(ui, &mut self.session.errors));
         }
         self.shortcuts.ui(ui);
+        self.tour_ui(ui);
         match self.pane() {
             Some((pane, session)) => pane.ui(ui, session),
             None => self.toy.ui(ui),
@@ -121,6 +125,11 @@ impl Studio {
     /// Brings a panel to the front.
     pub fn show(&mut self, panel: Panel) {
         self.panel = panel;
+    }
+
+    /// Opens the tour; the shells do, when somebody starts the program for the first time.
+    pub fn start_tour(&mut self) {
+        self.tour.start();
     }
 
     /// How many steps of the picture chain have been made, and how many there will be.
@@ -202,6 +211,9 @@ impl Studio {
             ui.add_space(8.0);
             chooser::ui(ui, &mut self.session);
             theme::ui(ui);
+            if ui.button("Tour").on_hover_text("Six short lessons").clicked() {
+                self.tour.start();
+            }
             if ui.button("?").on_hover_text("Keyboard shortcuts").clicked() {
                 self.shortcuts.toggle();
             }

@@ -57,6 +57,14 @@ impl Default for Bits {
     }
 }
 
+impl Bits {
+    /// For the tour: the usual chain, from its beginning.
+    pub fn set_up(&mut self) {
+        let Self { settings, seed, player, .. } = Self::default();
+        (self.settings, self.seed, self.player) = (settings, seed, player);
+    }
+}
+
 impl Pane for Bits {
     fn on_event(&mut self, event: &Event, session: &mut Session) {
         if let Event::Training { event: TrainingEvent::Sheet { .. }, .. } = event
