@@ -4,21 +4,23 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bit_diffusion::{device::DeviceChoice, engine::Handle};
-use bit_diffusion_ui::{Studio, TITLE};
+use bit_diffusion_ui::{Panel, Studio, TITLE};
 use eframe::egui;
 
 /// What can be done without a window.
-const HEADLESS: &str = "without one, use the command line: bit-diffusion train, sample, inspect, presets, export, import \
+const HEADLESS: &str = "without one, use the command line: bit-diffusion train, sample, eval, inspect, presets, export, import \
                         (bit-diffusion help says more)";
 
 /// The studio as eframe wants it.
 struct Window(Studio);
 
 impl Window {
-    fn new(context: &egui::Context) -> Result<Self> {
+    fn new(context: &egui::Context, panel: Panel) -> Result<Self> {
         let context = context.clone();
         let engine = Handle::start(DeviceChoice::Auto, move || context.request_repaint());
-        Ok(Self(Studio::new(Box::new(engine.context("cannot start the engine's thread")?))))
+        let mut studio = Studio::new(Box::new(engine.context("cannot start the engine's thread")?));
+        studio.show(panel);
+        Ok(Self(studio))
     }
 
     /// Opens the files that were dropped on the window.
@@ -54,7 +56,7 @@ impl eframe::App for Window {
 }
 
 /// Opens the window and stays until it is closed.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(panel: Panel) -> Result<()> {
     if !has_display() {
         bail!("there is no display to open a window on (neither DISPLAY nor WAYLAND_DISPLAY is set); {HEADLESS}");
     }
@@ -65,7 +67,11 @@ pub(crate) fn run() -> Result<()> {
             .with_drag_and_drop(true),
         ..Default::default()
     };
-    let open = eframe::run_native(TITLE, options, Box::new(|creation| Ok(Box::new(Window::new(&creation.egui_ctx)?))));
+    let open = eframe::run_native(
+        TITLE,
+        options,
+        Box::new(move |creation| Ok(Box::new(Window::new(&creation.egui_ctx, panel)?))),
+    );
     open.map_err(|error| anyhow!("cannot open a window: {error}; a graphical session is needed; {HEADLESS}"))
 }
 

@@ -63,6 +63,22 @@ impl Panel {
     }
 }
 
+impl std::str::FromStr for Panel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "chain" => Ok(Self::Chain),
+            "time-difference" => Ok(Self::TimeDifference),
+            "bits" => Ok(Self::Bits),
+            "self-conditioning" => Ok(Self::SelfCond),
+            "one-bit" => Ok(Self::Toy),
+            "train" => Ok(Self::Train),
+            _ => Err("the panels are chain, time-difference, bits, self-conditioning, one-bit and train".to_owned()),
+        }
+    }
+}
+
 /// The whole program, but for the window around it and the engine behind it.
 pub struct Studio {
     session: Session,
