@@ -10,6 +10,8 @@ out=${2:?usage: e2e/window.sh PROGRAM OUT [PANEL…]}
 shift 2
 [ $# -gt 0 ] || set -- chain time-difference bits self-conditioning
 mkdir -p "$out"
+# Both are ImageMagick's; another program may be called convert too.
+convert=$(dirname "$(command -v import)")/convert
 : "${XDG_RUNTIME_DIR:=$(mktemp -d)}"
 export XDG_RUNTIME_DIR
 # The studio keeps its settings there: each run starts afresh.
@@ -25,7 +27,7 @@ export DISPLAY=:$number
 
 # Pixels that have one of the six colours that shapes have, each counted once: "colours pixels".
 palette() {
-    convert "$1" -depth 8 -define histogram:unique-colors=true -format '%c' histogram:info:- |
+    "$convert" "$1" -depth 8 -define histogram:unique-colors=true -format '%c' histogram:info:- |
         grep -E '\((220,50,47|44,160,70|38,110,220|240,190,30|150,80,190|250,130,40)[,)]' |
         awk -F: '{ n += $1 } END { print NR + 0, n + 0 }'
 }
@@ -46,7 +48,7 @@ for panel in "$@"; do
         # Clean pictures: most colours, on thousands of pixels.
         if [ "$panel" = bits ] || [ "$panel" = one-bit ] || [ "$panel" = train ]; then
             # These show plots at first: many colours other than the background's one.
-            [ "$(convert "$out/$panel.png" -format '%k' info:)" -gt 200 ] && shown=yes && break
+            [ "$("$convert" "$out/$panel.png" -format '%k' info:)" -gt 200 ] && shown=yes && break
         elif [ "$colours" -ge 4 ] && [ "$pixels" -gt 8000 ]; then
             shown=yes
             # Let it play to its end.
