@@ -42,7 +42,7 @@ pub(crate) fn ui(ui: &mut Ui, session: &mut Session) {
 }
 
 fn perfect_ui(ui: &mut Ui, perfect: &mut Perfect) {
-    ComboBox::from_id_salt("encoding of the perfect denoiser")
+    ComboBox::from_label("encoding")
         .width(90.0)
         .selected_text(perfect.encoding.label())
         .show_ui(ui, |ui| {

@@ -74,6 +74,8 @@ pub struct Studio {
     train: Train,
     status: status::Status,
     shortcuts: shortcuts::Shortcuts,
+    /// Whether the colours are in place.
+    is_themed: bool,
 }
 
 impl Studio {
@@ -91,11 +93,15 @@ impl Studio {
             train: Train::default(),
             status: status::Status::default(),
             shortcuts: shortcuts::Shortcuts::default(),
+            is_themed: false,
         }
     }
 
     /// Takes note of what the engine has done, and draws the studio.
     pub fn ui(&mut self, ui: &mut egui::Ui) {
+        if !std::mem::replace(&mut self.is_themed, true) {
+            theme::install(ui.ctx());
+        }
         for event in self.session.events() {
             self.on_event(&event);
         }

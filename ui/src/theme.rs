@@ -1,6 +1,6 @@
 //! Every colour that is not egui's own, for light and dark.
 
-use egui::{Color32, ThemePreference, Ui};
+use egui::{Color32, Context, Theme, ThemePreference, Ui};
 
 /// What a colour stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +42,23 @@ pub(crate) fn series(ui: &Ui, index: usize) -> Color32 {
     inks[index % inks.len()].colour(ui)
 }
 
+/// Makes text easier to read than egui's own: its grey on grey falls short of the contrast that small letters need.
+pub(crate) fn install(ctx: &Context) {
+    ctx.style_mut_of(Theme::Dark, |style| {
+        style.visuals.widgets.noninteractive.fg_stroke.color = Color32::from_gray(190);
+        style.visuals.weak_text_alpha = 0.75;
+    });
+    ctx.style_mut_of(Theme::Light, |style| {
+        style.visuals.widgets.noninteractive.fg_stroke.color = Color32::from_gray(50);
+        style.visuals.weak_text_alpha = 0.75;
+    });
+}
+
 /// Follow the system, light or dark; in words, because the fonts have no pictures of them.
 pub(crate) fn ui(ui: &mut Ui) {
     let mut preference = ui.ctx().options(|options| options.theme_preference);
     let before = preference;
-    egui::ComboBox::from_id_salt("theme").width(70.0).selected_text(label(preference)).show_ui(ui, |ui| {
+    egui::ComboBox::from_label("theme").width(90.0).selected_text(label(preference)).show_ui(ui, |ui| {
         for option in [ThemePreference::System, ThemePreference::Light, ThemePreference::Dark] {
             ui.selectable_value(&mut preference, option, label(option));
         }
@@ -58,7 +70,7 @@ pub(crate) fn ui(ui: &mut Ui) {
 
 fn label(preference: ThemePreference) -> &'static str {
     match preference {
-        ThemePreference::System => "Auto theme",
+        ThemePreference::System => "as the system",
         ThemePreference::Light => "Light",
         ThemePreference::Dark => "Dark",
     }

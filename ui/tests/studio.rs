@@ -1,52 +1,45 @@
 //! The whole studio without a window: it works, at any size, and shows what the engine returned.
 
-use bit_diffusion_ui::{Panel, Studio};
-use egui_kittest::{
-    Harness,
-    kittest::{NodeT as _, Queryable as _},
-};
+mod common;
 
-fn studio(size: [f32; 2]) -> Harness<'static, Studio> {
-    Harness::builder().with_size(size).build_ui_state(|ui, studio: &mut Studio| studio.ui(ui), Studio::default())
-}
-
-/// Frames until the picture chain is done; it makes at least one step a frame.
-fn finish(harness: &mut Harness<'_, Studio>) {
-    for _ in 0..1000 {
-        harness.step();
-        let (done, total) = harness.state().progress();
-        if done == total {
-            return;
-        }
-    }
-    panic!("the chain stopped at {:?}", harness.state().progress());
-}
+use bit_diffusion_ui::Panel;
+use common::{finish, studio, wait_for};
+use egui::{Key, Modifiers};
+use egui_kittest::kittest::{NodeT as _, Queryable as _};
 
 #[test]
 fn the_first_chain_runs_without_a_click_and_plays() {
     let mut harness = studio([1280.0, 800.0]);
     finish(&mut harness);
     assert_eq!(harness.state().progress(), (60, 60));
-    // Playing shows 20 steps a second; the harness's clock advances a quarter of a second a frame.
+    // It plays 12 steps a second; the harness's clock advances a quarter of a second a frame.
     harness.run_steps(80);
-    assert!(harness.query_by_label_contains("Step 60").is_some());
-    // At the end every sample is one of the scenes.
-    assert!(harness.query_by_label_contains("0.0% of the guessed pixels").is_some());
+    assert!(harness.query_by_label("Step 60:").is_some());
+    assert!(harness.query_by_label_contains("60 evaluations").is_some());
+    assert!(harness.query_by_label("Play").is_some());
+    assert!(harness.query_by_label_contains("the processor").or(harness.query_by_label_contains("CPU")).is_some());
 }
 
 #[test]
-fn a_new_seed_restarts_the_chain() {
+fn a_new_seed_restarts_the_chain_and_undo_brings_the_old_one_back() {
     let mut harness = studio([1280.0, 800.0]);
     finish(&mut harness);
     harness.get_by_label("New noise").click();
-    harness.step();
+    harness.run_steps(2);
     let (done, total) = harness.state().progress();
     assert!(done < total, "{done} of {total}");
     finish(&mut harness);
+    assert!(harness.query_by_label_contains("results kept: 2").is_some());
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    harness.run_steps(2);
+    finish(&mut harness);
+    wait_for(&mut harness, "the work is over", |harness| harness.query_by_label("idle").is_some());
+    // It was kept: nothing new was made.
+    assert!(harness.query_by_label_contains("results kept: 2").is_some());
 }
 
 #[test]
-fn stepping_stops_the_playing() {
+fn stepping_stops_the_playing_and_keys_do_the_same() {
     let mut harness = studio([1280.0, 800.0]);
     // Playing has only begun.
     harness.run_steps(3);
@@ -54,12 +47,108 @@ fn stepping_stops_the_playing() {
     harness.get_by_label("Next").click();
     harness.run_steps(3);
     assert!(harness.query_by_label("Play").is_some());
+    finish(&mut harness);
+    harness.get_by_label("Rewind").click();
+    harness.run_steps(2);
+    assert!(harness.query_by_label("Step 1:").is_some());
+    harness.key_press(Key::ArrowRight);
+    harness.run_steps(2);
+    assert!(harness.query_by_label("Step 2:").is_some());
+    harness.key_press(Key::Space);
+    harness.run_steps(2);
+    assert!(harness.query_by_label("Pause").is_some());
 }
 
 #[test]
-fn every_panel_draws_at_every_size() {
-    for size in [[1280.0, 800.0], [480.0, 320.0], [1.0, 1.0]] {
+fn another_chain_leaves_the_first_at_the_step_that_is_shown() {
+    let mut harness = studio([1280.0, 800.0]);
+    finish(&mut harness);
+    harness.get_by_label("Rewind").click();
+    for _ in 0..4 {
+        harness.key_press(Key::ArrowRight);
+        harness.run_steps(2);
+    }
+    harness.get_by_label("Continue from step 5 with other settings…").click();
+    harness.run_steps(2);
+    wait_for(&mut harness, "the second chain is done", |harness| {
+        harness.query_all_by_label("Step 5:").count() == 2 && harness.query_by_label("idle").is_some()
+    });
+    assert!(harness.query_by_label("Second chain, from step 5 on").is_some());
+    assert!(harness.query_by_label_contains("results kept: 2").is_some());
+    harness.get_by_label("Close the second chain").click();
+    harness.run_steps(3);
+    assert_eq!(harness.query_all_by_label("Step 5:").count(), 1);
+}
+
+#[test]
+fn a_job_can_be_cancelled_and_goes_on() {
+    let mut harness = studio([1280.0, 800.0]);
+    wait_for(&mut harness, "the first step is here", |harness| harness.state().progress().0 > 0);
+    harness.get_by_label("Cancel").click();
+    wait_for(&mut harness, "it has stopped", |harness| harness.query_by_label("Go on").is_some());
+    let (done, total) = harness.state().progress();
+    assert!(done < total, "{done} of {total}");
+    harness.get_by_label("Go on").click();
+    harness.run_steps(2);
+    finish(&mut harness);
+}
+
+#[test]
+fn four_ways_of_self_conditioning_run_in_step() {
+    let mut harness = studio([1280.0, 800.0]);
+    harness.get_by_label(Panel::SelfCond.label()).click();
+    harness.run_steps(2);
+    wait_for(&mut harness, "the last step is shown", |harness| {
+        harness.query_by_label_contains("Step 20 of 20").is_some() && harness.query_by_label("idle").is_some()
+    });
+    // Self-guidance looks twice a step.
+    assert_eq!(harness.query_all_by_label("network evaluations: 20").count(), 3);
+    assert_eq!(harness.query_all_by_label("network evaluations: 40").count(), 1);
+    assert_eq!(harness.query_all_by_label_contains("flawless scenes").count(), 4);
+}
+
+#[test]
+fn a_file_that_is_no_model_is_refused_once_and_can_be_dismissed() {
+    let mut harness = studio([1280.0, 800.0]);
+    harness.state_mut().open("poem.safetensors", b"roses are red".as_slice().into());
+    wait_for(&mut harness, "the error is shown", |harness| harness.query_by_label("Dismiss").is_some());
+    harness.get_by_label("Dismiss").click();
+    harness.run_steps(3);
+    assert!(harness.query_by_label("Dismiss").is_none());
+}
+
+#[test]
+fn an_opened_model_comes_into_use() {
+    let mut harness = studio([1280.0, 800.0]);
+    harness.state_mut().open("mine.safetensors", bit_diffusion::demo::Demo::ShapesGray.bytes().into());
+    wait_for(&mut harness, "it is chosen", |harness| {
+        harness.get_by_label("model").accesskit_node().value().is_some_and(|value| value.contains("mine"))
+    });
+    finish(&mut harness);
+}
+
+#[test]
+fn keys_lead_to_panels_and_to_the_list_of_keys() {
+    let mut harness = studio([1280.0, 800.0]);
+    harness.key_press(Key::Num4);
+    harness.run_steps(3);
+    assert!(harness.query_by_label_contains("Four chains start").is_some());
+    harness.key_press(Key::Questionmark);
+    harness.run_steps(3);
+    assert!(harness.query_by_label("Play or pause").is_some());
+}
+
+#[test]
+fn every_panel_draws_at_every_size_in_light_and_dark() {
+    for (size, theme) in [
+        ([1280.0, 800.0], egui::Theme::Dark),
+        ([1024.0, 640.0], egui::Theme::Light),
+        ([480.0, 320.0], egui::Theme::Dark),
+        ([1.0, 1.0], egui::Theme::Light),
+    ] {
         let mut harness = studio(size);
+        harness.step();
+        harness.input_mut().system_theme = Some(theme);
         for panel in Panel::ALL {
             harness.state_mut().show(panel);
             harness.run_steps(3);
@@ -82,7 +171,7 @@ fn one_bit_comes_out_with_its_probability() {
 #[test]
 fn flipping_a_bit_leads_to_another_value() {
     let mut harness = studio([1280.0, 800.0]);
-    harness.get_by_label(Panel::Codes.label()).click();
+    harness.get_by_label(Panel::Bits.label()).click();
     harness.run_steps(3);
     // 100 is 0010 0110 with the lowest bit first; flipping each in turn.
     assert!(harness.query_by_label("101, 102, 96, 108, 116, 68, 36, 228").is_some());

@@ -164,7 +164,7 @@ fn begin(request: &Arc<BigStepRequest>, slot: Slot, desk: &mut Desk) -> Result<B
 
 fn validate(request: &BigStepRequest) -> Result<(), Error> {
     // A time of 0 has nothing left to denoise.
-    let is_time = |t: f64| t >= 1e-3 && t <= 1.0;
+    let is_time = |t: f64| (1e-3..=1.0).contains(&t);
     check_number("time of the noise", request.t_from, is_time, "from 0.001 to 1")?;
     check_number("time of the big step", request.t_to, |t| t >= 0.0 && t < request.t_from, "0 or more and before it")?;
     if !(1..=1024).contains(&request.told.len()) {

@@ -60,7 +60,7 @@ impl ChainJob {
             let frames = chain.frames_after(*n_sent);
             let is_complete = chain.is_complete();
             let has_news = !frames.is_empty();
-            *n_sent = chain.n_made();
+            *n_sent = chain.n_made().max(*n_sent);
             if has_news {
                 desk.events.push_back(Event::Frames { slot, frames });
             }
@@ -84,7 +84,8 @@ impl ChainJob {
         self.n_evaluations += 1;
         desk.count_evaluation();
         match frame? {
-            Some(frame) if is_last_leg => {
+            // A step that was lost with its device, and is made again, was sent before.
+            Some(frame) if is_last_leg && done > *n_sent => {
                 *n_sent = done;
                 desk.events.push_back(Event::Frames { slot, frames: vec![frame] });
                 if done == total {
@@ -106,10 +107,9 @@ impl UnderWay {
         let Some(start) = next.branch.as_ref().and_then(|branch| chain.start_at(branch.step)) else {
             return Ok(false);
         };
-        let codec = chain.info.codec.clone();
-        let size = chain.info.size;
+        let before = chain.info.clone();
         let model = desk.model(next.model)?;
-        if model.info.codec != codec || model.info.size != size {
+        if !model.info.fits(&before) {
             let allowed = "one for the pictures and the encoding of the chain that it continues";
             return Err(Error::argument("model of the branch", &model.info.name, allowed).into());
         }

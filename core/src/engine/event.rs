@@ -1,7 +1,8 @@
 //! What the engine answers: plain pictures and numbers, never tensors.
 //!
-//! Events come in the order of the work. Those of a chain, a sweep or a big step come between its [`Event::Started`] and its
-//! [`Event::Finished`]; a slot that is given something else gets the next `Started` instead, and nothing of the old job after that.
+//! Events come in the order of the work. Those of a chain, a sweep or a big step come after its [`Event::Started`], and its
+//! [`Event::Finished`], [`Event::Cancelled`] or [`Event::Failed`] is the last of them. A slot that is given something else gets the next
+//! `Started` instead, and nothing of the old job after that.
 
 use std::sync::Arc;
 
@@ -178,6 +179,12 @@ impl ModelInfo {
     #[must_use]
     pub fn state_shape(&self, n: usize) -> [usize; 4] {
         [n, self.channels * self.codec.bits_per_symbol(), self.size, self.size]
+    }
+
+    /// Whether a state of one can be continued by the other.
+    #[must_use]
+    pub fn fits(&self, other: &Self) -> bool {
+        self.codec == other.codec && self.state_shape(1) == other.state_shape(1)
     }
 }
 

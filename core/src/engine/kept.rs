@@ -24,7 +24,7 @@ use crate::{
 /// Analog bits in half floats; `None` stands for zeros.
 type Halves = Option<Arc<[f16]>>;
 
-/// Everything of a state but x_t: with the x_t of a frame it is the state that the frame started from.
+/// Everything of a state but `x_t`: with the `x_t` of a frame it is the state that the frame started from.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
     x_pred: Halves,
@@ -149,6 +149,10 @@ impl KeptChain {
 
     /// Gets ready to go on: from noise, from the start of the branch, or from the start of the last step.
     pub fn wake(&mut self, model: Rc<Model>, device: &Device) -> Result<(), EngineError> {
+        if !model.info.fits(&self.info) {
+            let allowed = "the one that the chain was begun with; start the chain anew";
+            return Err(Error::argument("model", &model.info.name, allowed).into());
+        }
         let request = &self.request;
         let shape = model.info.state_shape(request.n);
         let last = self.steps.back().map(|(frame, mark)| Start { x_t: frame.x_t.bits.clone(), mark: mark.clone() });

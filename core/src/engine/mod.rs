@@ -73,8 +73,8 @@ use crate::{
 /// What a slot is doing.
 enum Job {
     Chain(ChainJob),
-    Sweep(SweepJob),
-    BigStep(BigStepJob),
+    Sweep(Box<SweepJob>),
+    BigStep(Box<BigStepJob>),
     Open { name: String, bytes: Arc<[u8]> },
     OpenPicture { name: String, bytes: Arc<[u8]>, model: ModelId },
 }
@@ -149,8 +149,8 @@ impl Engine {
     pub fn handle(&mut self, command: Command) {
         match command {
             Command::Chain { slot, request } => self.begin(slot, Job::Chain(ChainJob::new(request))),
-            Command::Sweep { slot, request } => self.begin(slot, Job::Sweep(SweepJob::new(request))),
-            Command::BigStep { slot, request } => self.begin(slot, Job::BigStep(BigStepJob::new(request))),
+            Command::Sweep { slot, request } => self.begin(slot, Job::Sweep(Box::new(SweepJob::new(request)))),
+            Command::BigStep { slot, request } => self.begin(slot, Job::BigStep(Box::new(BigStepJob::new(request)))),
             Command::Open { slot, name, bytes } => self.begin(slot, Job::Open { name, bytes }),
             Command::OpenPicture { slot, name, bytes, model } => {
                 self.begin(slot, Job::OpenPicture { name, bytes, model });
@@ -231,23 +231,19 @@ impl Engine {
     }
 
     async fn train(&mut self) {
-        let (result, slot) = match self.orders.pop_front() {
-            Some(order) => {
-                let slot = match &order {
-                    Order::Start(slot, _) => Some(*slot),
-                    Order::Command(_) => self.desk.training.as_ref().map(|training| training.slot),
-                };
+        let mut slot = self.desk.training.as_ref().map(|training| training.slot);
+        let result = if let Some(order) = self.orders.pop_front() {
+            if let Order::Start(started_by, _) = &order {
+                slot = Some(*started_by);
                 self.n_runs += 1;
-                (training::carry_out(order, self.n_runs, &mut self.desk).await, slot)
             }
-            None => {
-                let slot = self.desk.training.as_ref().map(|training| training.slot);
-                let result = training::go_on(&mut self.desk).await;
-                if result.is_err() {
-                    self.pause_training();
-                }
-                (result, slot)
+            training::carry_out(order, self.n_runs, &mut self.desk).await
+        } else {
+            let result = training::go_on(&mut self.desk).await;
+            if result.is_err() {
+                self.pause_training();
             }
+            result
         };
         if let Err(error) = result {
             if self.has_lost_device().await {
@@ -293,24 +289,23 @@ impl Engine {
         self.desk.models.forget_ready();
         self.desk.cache.put_to_sleep();
         self.jobs.values_mut().for_each(Job::restart);
-        let mut message = format!("the device failed ({reason}); going on with the processor");
+        let mut training_waits = String::new();
         if let Some(training) = &mut self.desk.training {
             let slot = training.slot;
-            match training.move_to(&self.desk.device) {
-                Ok(step) => {
-                    message += &format!("; training waits at its last checkpoint, step {step}: resume it there")
-                }
-                Err(error) => message += &format!("; training cannot go on: {error}"),
-            }
+            training_waits = match training.move_to(&self.desk.device) {
+                Ok(step) => format!("; training waits at its last checkpoint, step {step}: resume it there"),
+                Err(error) => format!("; training cannot go on: {error}"),
+            };
             self.desk.events.push_back(Event::Training { slot, event: TrainingEvent::Paused });
         }
         self.desk.events.push_back(Event::Device { description: "CPU: the device before it failed".to_owned() });
+        let message = format!("the device failed ({reason}); going on with the processor{training_waits}");
         self.desk.events.push_back(Event::Failed { slot: None, message });
     }
 
-    /// Clears up after a panic inside of [`Self::work`]: the job that it happened in is gone, everything else goes on.
-    #[cfg(not(target_arch = "wasm32"))]
-    async fn recover(&mut self, reason: &str) {
+    /// Clears up after a panic inside of [`Self::work`], for those who catch one: the job that it happened in is gone, everything else
+    /// goes on.
+    pub async fn recover(&mut self, reason: &str) {
         let message = format!("this job failed ({reason}); all others go on. Try it with other settings, or report it");
         let slot = match self.current.take() {
             Some(Turn::Slot(slot)) => Some(slot),
@@ -321,7 +316,9 @@ impl Engine {
             None => None,
         };
         self.desk.events.push_back(Event::Failed { slot, message });
-        self.desk.cache.put_to_sleep();
+        if !self.orders.is_empty() {
+            self.put_first(Turn::Training);
+        }
         if self.has_lost_device().await {
             self.fall_back(reason);
         }
@@ -370,5 +367,59 @@ impl Job {
             Self::Chain(job) => job.in_use(),
             Self::Sweep(_) | Self::BigStep(_) | Self::Open { .. } | Self::OpenPicture { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::Settings;
+
+    fn engine() -> Engine {
+        Engine::new(Opened { device: Device::flex(), description: "CPU".to_owned() })
+    }
+
+    /// Works to the end; the steps of all frames, and every message.
+    fn finish(engine: &mut Engine) -> (Vec<usize>, Vec<String>) {
+        let (mut steps, mut messages) = (Vec::new(), Vec::new());
+        while let Some(event) = pollster::block_on(engine.work()) {
+            match event {
+                Event::Started { .. } => steps.clear(),
+                Event::Frames { frames, .. } => steps.extend(frames.iter().map(|frame| frame.step)),
+                Event::Failed { message, .. } => messages.push(message),
+                Event::Device { description } => messages.push(description),
+                _ => {}
+            }
+        }
+        (steps, messages)
+    }
+
+    #[test]
+    fn a_lost_device_costs_one_step() {
+        let settings = Settings { n_steps: 6, ..Settings::default() };
+        let model = ModelId::Perfect(Perfect { n_scenes: 4, ..Perfect::default() });
+        let request = ChainRequest { model, settings, n: 2, ..ChainRequest::default() };
+        let mut engine = engine();
+        engine.handle(Command::Chain { slot: Slot(0), request });
+        // The device, the start, and then three steps.
+        for _ in 0..5 {
+            pollster::block_on(engine.work());
+        }
+        assert_eq!(engine.n_evaluations(), 3);
+        engine.fall_back("pulled out");
+        let (steps, messages) = finish(&mut engine);
+        assert_eq!(steps, [0, 1, 2, 3, 4, 5]);
+        // The tensors of the fourth step were lost; the third is made again, from what is kept of it.
+        assert_eq!(engine.n_evaluations(), 7);
+        assert!(messages.iter().any(|message| message.contains("pulled out") && message.contains("processor")));
+        assert!(messages.iter().any(|message| message.starts_with("CPU")), "{messages:?}");
+    }
+
+    #[test]
+    fn a_device_that_cannot_be_opened_is_replaced_with_a_message() {
+        let mut engine = pollster::block_on(Engine::open(&DeviceChoice::Wgpu(Some(99))));
+        let (_, messages) = finish(&mut engine);
+        assert_eq!(messages[0], "CPU: wgpu:99 cannot be used");
+        assert!(messages[1].contains("no graphics card 99"), "{messages:?}");
     }
 }

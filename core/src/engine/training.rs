@@ -5,12 +5,12 @@ use std::sync::Arc;
 use burn::tensor::Device;
 
 use super::{
-    EngineError, Event, Model, ModelInfo, Slot, TrainData, TrainRequest, TrainingCommand, TrainingEvent,
+    ChainRequest, EngineError, Event, Model, ModelInfo, Slot, TrainData, TrainRequest, TrainingCommand, TrainingEvent,
     desk::Desk,
     view::{score, sheet},
 };
 use crate::{
-    checkpoint,
+    Error, checkpoint,
     data::{
         DataError, Picture, Pictures,
         folder::{Entry, Folder},
@@ -98,6 +98,10 @@ impl Training {
     ) -> Result<(Self, TrainingEvent), EngineError> {
         let TrainRequest { config, plan, data, from } = request;
         config.validate()?;
+        let n = ChainRequest::MAX_SAMPLES;
+        if plan.sheet_every > 0 && !(1..=n).contains(&plan.sheet_size) {
+            return Err(Error::argument("samples of a sheet", plan.sheet_size, format!("from 1 to {n}")).into());
+        }
         let pictures = pictures(data, &config)?;
         check(pictures.as_ref(), &config)?;
         let run = make(&config, plan, from.as_deref(), device)?;

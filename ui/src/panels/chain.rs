@@ -24,8 +24,11 @@ use crate::{
 /// The most samples that are comfortable to look at.
 const MAX_SAMPLES: usize = 64;
 
-/// The height of the plot below the pictures.
+/// The least height of the plot below the pictures.
 const PLOT: f32 = 90.0;
+
+/// The height of a title above a grid.
+const TITLE: f32 = 24.0;
 
 /// What the controls say; the model is the session's.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,28 +170,27 @@ impl Chain {
 
     fn branch_ui(&mut self, ui: &mut Ui) {
         ui.strong("Another way from here");
-        let shown = self.player.shown;
+        let n_steps = self.wanted.settings.n_steps;
         let Some((step, settings)) = &mut self.wanted.branch else {
+            // From the last step nothing is left to change.
+            let shown = self.player.shown;
+            let step = if shown + 1 < n_steps { shown } else { n_steps / 2 };
             ui.label("Go to a step, change the settings there, and see both chains side by side.");
-            let button = ui.button(format!("Continue from step {} with other settings…", shown + 1));
+            let button = ui.button(format!("Continue from step {} with other settings…", step + 1));
             if button.on_hover_text("The steps before are shared; the rest is made anew").clicked() {
-                let step = shown.min(self.wanted.settings.n_steps - 1);
                 self.wanted.branch = Some((step, self.wanted.settings));
                 self.player.go_to(step);
             }
             return;
         };
-        ui.label(format!("From step {} on, the second chain has these settings:", *step + 1));
+        ui.label("From this step on, the second chain has settings of its own:");
+        let mut from = *step + 1;
+        if ui.add(Slider::new(&mut from, 1..=n_steps).text("from step")).changed() {
+            *step = from - 1;
+            self.player.go_to(*step);
+        }
         ui.push_id("branch", |ui| steps_ui(ui, settings));
-        let mut is_closed = false;
-        ui.horizontal_wrapped(|ui| {
-            let can_move = *step != shown && shown < self.wanted.settings.n_steps;
-            if can_move && ui.button(format!("Leave at step {}", shown + 1)).clicked() {
-                *step = shown;
-            }
-            is_closed = ui.button("Close the second chain").clicked();
-        });
-        if is_closed {
+        if ui.button("Close the second chain").clicked() {
             self.wanted.branch = None;
         }
     }
@@ -237,19 +239,20 @@ impl Chain {
         let branch_at = self.wanted.branch.map(|(step, _)| step);
         let n_tracks = if branch_at.is_some() { 2 } else { 1 };
         let sources = self.look.sources.clone();
-        let (columns, rows) = if n_tracks == 2 { (2, sources.len()) } else { (sources.len(), 1) };
-        let gap = ui.spacing().item_spacing;
+        let gap = ui.spacing().item_spacing.x;
         let room = ui.available_size();
-        // A line or two above each chain, a line above each grid, and the plot below.
-        let heading = if n_tracks == 2 { 100.0 } else { 50.0 };
-        let above = heading + rows as f32 * (20.0 + gap.y);
-        let width = (room.x + gap.x) / columns as f32 - gap.x;
-        let side = width.min((room.y - above - PLOT - 50.0) / rows as f32).max(140.0);
+        let width = (room.x + gap) / n_tracks as f32 - gap;
+        // A few lines above each chain, a line above each grid, and the plot below.
+        let height = room.y - if n_tracks == 2 { 80.0 } else { 30.0 } - PLOT - 40.0;
+        let n = sources.len() as f32;
+        let beside = ((width + gap) / n - gap).min(height - TITLE);
+        let stacked = width.min(height / n - TITLE);
+        let (side, is_stacked) = (beside.max(stacked).max(130.0), stacked > beside);
         ui.horizontal_top(|ui| {
             for track in 0..n_tracks {
                 ui.vertical(|ui| {
-                    ui.set_width(if n_tracks == 2 { width } else { room.x });
-                    self.track_ui(ui, session, track, shown, &sources, side, rows > 1 || columns == 1);
+                    ui.set_width(width);
+                    self.track_ui(ui, session, track, &sources, side, is_stacked);
                 });
             }
         });
@@ -259,23 +262,24 @@ impl Chain {
             series.push(Series { name: "second chain", frames: self.branch.frames(), colour: colour(1) });
         }
         let (_, n_steps) = self.steps();
-        if let Some(step) = quality::ui(ui, "quality of the chain", &series, shown, n_steps, PLOT) {
+        // What the pictures leave over is the plot's.
+        let plot = (ui.available_height() - 30.0).clamp(PLOT, 2.0 * PLOT);
+        if let Some(step) = quality::ui(ui, "quality of the chain", &series, shown, n_steps, plot) {
             self.player.go_to(step);
         }
     }
 
     /// One chain: what its step is, and its pictures.
-    #[expect(clippy::too_many_arguments, reason = "all of them are numbers that the layout has worked out")]
     fn track_ui(
         &mut self,
         ui: &mut Ui,
         session: &mut Session,
         track: usize,
-        shown: usize,
         sources: &[Source],
         side: f32,
         is_stacked: bool,
     ) {
+        let shown = self.player.shown;
         let first = self.wanted.branch.map_or(0, |(step, _)| step);
         if self.wanted.branch.is_some() {
             ui.strong(match track {
@@ -286,8 +290,10 @@ impl Chain {
         // Before the branch both are the same.
         let is_shared = track == 1 && shown < first;
         let followed = if track == 1 && !is_shared { &mut self.branch } else { &mut self.main };
-        ui.horizontal_wrapped(|ui| followed.phase_ui(ui, session));
-        let (Some(frame), Some(info)) = (followed.frame(shown).cloned(), followed.info().cloned()) else { return };
+        let (Some(frame), Some(info)) = (followed.frame(shown).cloned(), followed.info().cloned()) else {
+            ui.horizontal_wrapped(|ui| followed.phase_ui(ui, session));
+            return;
+        };
         ui.horizontal_wrapped(|ui| {
             ui.strong(format!("Step {}:", frame.step + 1));
             ui.label(format!("the network is told t = {:.3}, the state goes to t = {:.3}", frame.t_now, frame.t_next));
@@ -295,11 +301,13 @@ impl Chain {
                 ui.label(format!("· estimate: {words}"));
             }
             ui.label(format!("· {} evaluations", frame.n_evaluations));
+            followed.phase_ui(ui, session);
         });
         let is_old = followed.phase() == Phase::Waiting;
         let mut grids = |ui: &mut Ui| {
             for source in sources {
                 ui.vertical(|ui| {
+                    ui.set_width(side);
                     if is_old {
                         ui.set_opacity(0.5);
                     }
@@ -327,9 +335,9 @@ impl Chain {
 
 fn title(source: Source, reading: Reading) -> String {
     match reading {
-        Reading::Threshold => format!("The {}, by threshold", source.label()),
-        Reading::Soft => format!("The {}, soft", source.label()),
-        Reading::Plane(plane) => format!("Bit {plane} of the {}", source.label()),
+        Reading::Threshold => format!("{}, by threshold", source.title()),
+        Reading::Soft => format!("{}, soft", source.title()),
+        Reading::Plane(plane) => format!("{}, bit {plane}", source.title()),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
 /// The most samples that are comfortable to look at four times.
 const MAX_SAMPLES: usize = 36;
 
-/// The height of the diagrams.
+/// The least height of the diagrams.
 const DIAGRAM: f32 = 120.0;
 
 /// What the controls say; the model is the session's.
@@ -154,6 +154,7 @@ impl SelfCond {
     /// The two diagrams, and the quality of all four.
     fn below_ui(&mut self, ui: &mut Ui, now: Now) {
         let gap = ui.spacing().item_spacing.x;
+        let height = (ui.available_height() - 50.0).clamp(DIAGRAM, 2.0 * DIAGRAM);
         let third = ((ui.available_width() + gap) / 3.0 - gap).max(240.0);
         let [off, previous, ..] = self.wanted.strategies();
         let mut chosen = None;
@@ -173,7 +174,7 @@ impl SelfCond {
                 ui.vertical(|ui| {
                     ui.set_width(third);
                     ui.label(title).on_hover_text(hint);
-                    figure2::ui(ui, strategy, now, vec2(third, DIAGRAM)).on_hover_text(hint);
+                    figure2::ui(ui, strategy, now, vec2(third, height.min(150.0))).on_hover_text(hint);
                 });
             }
             ui.vertical(|ui| {
@@ -191,7 +192,7 @@ impl SelfCond {
                     })
                     .collect();
                 let n_steps = self.wanted.settings.n_steps;
-                chosen = quality::ui(ui, "quality of four", &series, now.step, n_steps, DIAGRAM);
+                chosen = quality::ui(ui, "quality of four", &series, now.step, n_steps, height);
             });
         });
         if let Some(step) = chosen {
@@ -203,7 +204,7 @@ impl SelfCond {
 /// One strategy: its name, its pictures and what they cost.
 fn column_ui(ui: &mut Ui, column: &mut Column, strategy: Strategy, step: usize, side: f32, session: &mut Session) {
     let Column { track, view } = column;
-    ui.strong(strategy.label()).on_hover_text(explanation(strategy));
+    ui.strong(title(strategy)).on_hover_text(explanation(strategy));
     let (Some(frame), Some(info)) = (track.frame(step).cloned(), track.info().cloned()) else {
         ui.horizontal_wrapped(|ui| track.phase_ui(ui, session));
         return;
@@ -223,6 +224,15 @@ fn column_ui(ui: &mut Ui, column: &mut Column, strategy: Strategy, step: usize, 
     };
     ui.label(format!("network evaluations: {}", frame.n_evaluations));
     ui.horizontal_wrapped(|ui| track.phase_ui(ui, session));
+}
+
+fn title(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Off => "Off: told nothing",
+        Strategy::Previous => "Previous: told its last guess",
+        Strategy::Momentum { .. } => "Momentum: told an average",
+        Strategy::SelfGuidance { .. } => "Self-guidance: guesses twice",
+    }
 }
 
 fn explanation(strategy: Strategy) -> &'static str {

@@ -17,7 +17,7 @@ pub(crate) struct Series<'a> {
 
 /// What is plotted of a step, in percent.
 fn percent(frame: &Frame) -> f64 {
-    100.0 * frame.x_pred.score.map_or(frame.x_pred.share_near_modes, |score| score.off_palette)
+    100.0 * frame.x_pred.score.map_or(frame.x_pred.share_near_modes, |score| score.scenes)
 }
 
 /// A score in words.
@@ -38,8 +38,8 @@ pub(crate) fn ui(
     let has_score = series.iter().any(|one| one.frames.iter().any(|frame| frame.x_pred.score.is_some()));
     let (text, hint) = if has_score {
         (
-            "Pixels of the estimate in a colour that no scene has, % at each step",
-            "Scenes have few colours, so every wrong bit shows; click to go to a step",
+            "Flawless scenes among the estimates, % at each step",
+            "Every pixel has to be right, so one wrong bit counts; click to go to a step",
         )
     } else {
         (
@@ -48,8 +48,7 @@ pub(crate) fn ui(
         )
     };
     ui.weak(text).on_hover_text(hint);
-    let mut plot =
-        controls::still_plot(id).height(height).include_y(0.0).include_y(if has_score { 1.0 } else { 100.0 });
+    let mut plot = controls::still_plot(id).height(height).include_y(0.0).include_y(100.0);
     plot = plot.include_x(1.0).include_x(n_steps.max(2) as f64);
     if series.len() > 1 {
         plot = plot.legend(Legend::default());
@@ -61,7 +60,7 @@ pub(crate) fn ui(
                 one.frames.iter().map(|frame| [(frame.step + 1) as f64, percent(frame)]).collect();
             plot.line(Line::new(one.name, points).color(one.colour).width(2.0));
         }
-        plot.vline(VLine::new("shown", (shown + 1) as f64).color(line_colour));
+        plot.vline(VLine::new("", (shown + 1) as f64).color(line_colour));
         plot.pointer_coordinate()
     });
     let is_pressed = drawn.response.clicked() || drawn.response.dragged();

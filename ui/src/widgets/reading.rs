@@ -26,6 +26,13 @@ impl Source {
         }
     }
 
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::State => "Noisy state x_t",
+            Self::Estimate => "Estimate x_pred",
+        }
+    }
+
     pub fn of(self, frame: &Frame) -> &View {
         match self {
             Self::State => &frame.x_t,
