@@ -76,15 +76,15 @@ fn purpose(model: ModelId) -> &'static str {
 fn described(info: &ModelInfo) -> String {
     let ModelInfo { size, channels, n_classes, n_parameters, measure, .. } = info;
     let colours = if *channels == 1 { "grey" } else { "colour" };
-    let mut text = format!("{size}×{size} {colours} pictures in {}", info.encoding().label());
+    let mut parts = vec![format!("{size}×{size} {colours} pictures in {}", info.encoding().label())];
     if *n_classes > 0 {
-        text += &format!(", {n_classes} classes");
+        parts.push(format!("{n_classes} classes"));
     }
     if *n_parameters > 0 {
-        text += &format!(", {n_parameters} weights");
+        parts.push(format!("{n_parameters} weights"));
     }
     if *measure == Measure::Shapes {
-        text += ", measured exactly";
+        parts.push("measured exactly".to_owned());
     }
-    text
+    parts.join(", ")
 }
