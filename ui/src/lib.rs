@@ -11,16 +11,16 @@ mod session;
 mod shortcuts;
 mod status;
 mod theme;
-mod toy_panel;
 mod widgets;
 
 use std::sync::Arc;
 
 use bit_diffusion::engine::{Command, Event};
 use files::{Brought, Kind, Save};
-use panels::{bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, train::Train};
+use panels::{
+    bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, toy::ToyPanel, train::Train,
+};
 use session::{Pane, Session, slots};
-use toy_panel::ToyPanel;
 
 pub use session::Link;
 
