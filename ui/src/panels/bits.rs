@@ -221,7 +221,8 @@ fn half_ui(
         .include_y(0.0)
         .include_x(-limit)
         .include_x(limit)
-        .y_axis_label("% of the bits")
+        .custom_x_axes(vec![controls::tight_x_axis()])
+        .custom_y_axes(vec![controls::tight_axis("% of the bits")])
         .show(ui, |plot| plot.bar_chart(BarChart::new("analog bits", bars).color(colour)));
     map.show(ui, &format!("{name} over all steps"), ink, spreads, at, limit)
 }
