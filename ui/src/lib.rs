@@ -194,8 +194,11 @@ impl Studio {
     fn top_ui(&mut self, ui: &mut egui::Ui) {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
-            ui.heading(TITLE);
-            ui.add_space(8.0);
+            // The window and the page have the name too: where there is little room it may go.
+            if ui.available_width() > 1150.0 {
+                ui.heading(TITLE);
+                ui.add_space(8.0);
+            }
             for panel in Panel::ALL {
                 ui.selectable_value(&mut self.panel, panel, panel.label());
             }

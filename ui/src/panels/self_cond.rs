@@ -155,7 +155,7 @@ impl SelfCond {
     fn below_ui(&mut self, ui: &mut Ui, now: Moment) {
         let gap = ui.spacing().item_spacing.x;
         let height = (ui.available_height() - 50.0).clamp(DIAGRAM, 2.0 * DIAGRAM);
-        let third = ((ui.available_width() + gap) / 3.0 - gap).max(240.0);
+        let third = ((ui.available_width() + gap) / 3.0 - gap).max(200.0);
         let [off, previous, ..] = self.wanted.strategies();
         let mut chosen = None;
         ui.horizontal_top(|ui| {
