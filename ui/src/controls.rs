@@ -102,7 +102,7 @@ pub(crate) fn still_plot(name: &str) -> Plot<'_> {
 
 /// A vertical axis whose numbers may stand close together, for plots that are not high.
 pub(crate) fn tight_axis(label: &str) -> AxisHints<'_> {
-    AxisHints::new_y().label(label).label_spacing(egui::Rangef::new(10.0, 24.0))
+    AxisHints::new_y().label(label).label_spacing(egui::Rangef::new(6.0, 16.0))
 }
 
 /// A horizontal axis whose numbers may stand close together, for plots that are not wide.
