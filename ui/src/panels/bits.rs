@@ -199,7 +199,9 @@ impl Bits {
         });
         let plot = controls::still_plot("decided bits").height(110.0).include_y(0.0).include_y(100.0);
         plot.x_axis_label("step").legend(egui_plot::Legend::default()).show(ui, |plot| {
-            lines.into_iter().for_each(|line| plot.line(line));
+            for line in lines {
+                plot.line(line);
+            }
         });
     }
 }
@@ -227,7 +229,8 @@ fn half_ui(
         .include_y(0.0)
         .include_x(-limit)
         .include_x(limit)
-        .y_axis_label("% of the bits")
+        .custom_x_axes(vec![controls::tight_x_axis()])
+        .custom_y_axes(vec![controls::tight_axis("% of the bits")])
         .show(ui, |plot| plot.bar_chart(BarChart::new("analog bits", bars).color(colour)));
     map.show(ui, &format!("{name} over all steps"), ink, spreads, at, limit)
 }

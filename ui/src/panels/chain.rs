@@ -155,6 +155,9 @@ impl Chain {
         let wanted = &mut self.wanted;
         if let Some(info) = &session.info {
             wanted.settings.schedule = info.schedule;
+            if let Some((_, settings)) = &mut wanted.branch {
+                settings.schedule = info.schedule;
+            }
             if let Classes::One(class) = wanted.classes
                 && class >= info.n_classes
             {

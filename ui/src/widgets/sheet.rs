@@ -53,7 +53,9 @@ impl SheetView {
         let size = Vec2::new(width as f32, height as f32) * zoom;
         let image =
             Image::from_texture(SizedTexture::new(texture.id(), size)).alt_text(name).sense(Sense::click_and_drag());
-        let response = ui.add(image);
+        // What shows in the gaps: bright pictures would merge with a bright background.
+        let gaps = ui.visuals().widgets.noninteractive.bg_stroke.color;
+        let response = ui.add(image.bg_fill(gaps));
         let hovered = response.hover_pos().and_then(|at| pixel_at(sheet, response.rect, at));
         (response, hovered)
     }
