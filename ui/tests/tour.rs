@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{studio, wait_for};
+use common::{finish, studio, wait_for};
 use egui_kittest::kittest::Queryable as _;
 
 #[test]
 fn the_lessons_lead_through_the_panels() {
     let mut harness = studio([1280.0, 800.0]);
+    finish(&mut harness);
     harness.get_by_label("Tour").click();
     // What only the panel of each lesson shows, once the engine has answered.
     let lessons = [
