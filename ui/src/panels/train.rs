@@ -210,9 +210,9 @@ impl Train {
                 let hint = "End the run. You can go on from its last step afterwards";
                 ask("Stop", hint, TrainingCommand::Stop);
                 let hint = "A file that training can go on from; drop it on this panel to do so";
-                self.is_saving |= ask("Save checkpoint…", hint, TrainingCommand::Save);
+                self.is_saving |= ask("Save checkpoint", hint, TrainingCommand::Save);
                 let hint = "The averaged network as a smaller file, to make pictures with";
-                ask("Save model…", hint, TrainingCommand::Export(Precision::F16));
+                ask("Save model", hint, TrainingCommand::Export(Precision::F16));
             }
             if matches!(self.pace, Pace::None | Pace::Ended) {
                 self.start_ui(ui, problem.is_none(), session);
