@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn times_are_rounded_to_what_a_person_can_grasp() {
         assert_eq!(duration(12.4), "12 seconds");
-        assert_eq!(duration(150.0), "3 minutes");
+        assert_eq!(duration(170.0), "3 minutes");
         assert_eq!(duration(9000.0), "2.5 hours");
     }
 }
