@@ -76,7 +76,7 @@ fn saved(harness: &mut Harness<'_, Studio>) -> Save {
 #[test]
 fn without_a_time_difference_both_chains_are_the_same() {
     let mut harness = studio(Panel::TimeDifference);
-    let results = |harness: &Harness<'_, Studio>| shown(harness, "are exact scenes");
+    let results = |harness: &Harness<'_, Studio>| shown(harness, "are flawless scenes");
     wait_until(&mut harness, "both results", |harness| results(harness).len() == 2);
     // Eight steps, two ahead: at the last the network is told 1/8, and the state is at 0.
     wait_for(&mut harness, "step 8: told t = 0.12, the state is at t = 0.00");
@@ -90,7 +90,7 @@ fn without_a_time_difference_both_chains_are_the_same() {
 #[test]
 fn a_cell_of_the_grid_is_loaded_into_the_slider() {
     let mut harness = studio(Panel::TimeDifference);
-    wait_for(&mut harness, "are exact scenes");
+    wait_for(&mut harness, "are flawless scenes");
     click(&mut harness, "Score the grid");
     wait_for(&mut harness, "4 steps, td 4: ");
     click(&mut harness, "Cancel the grid");
@@ -100,10 +100,10 @@ fn a_cell_of_the_grid_is_loaded_into_the_slider() {
     harness.run_steps(2);
     assert!(!shown(&harness, "With td = 4").is_empty());
     // The same settings and the same noise, so the same score.
-    wait_until(&mut harness, "the chain of the cell", |harness| shown(harness, "of 16 are exact scenes").len() == 2);
+    wait_until(&mut harness, "the chain of the cell", |harness| shown(harness, "of 16 are flawless scenes").len() == 2);
     let of_cell = numbers(&cell)[2];
-    let n_exact = number(&harness, "of 16 are exact scenes");
-    assert!((of_cell - 100.0 * n_exact / 16.0).abs() <= 0.5, "{cell}, and {n_exact} of 16");
+    let n_flawless = number(&harness, "of 16 are flawless scenes");
+    assert!((of_cell - 100.0 * n_flawless / 16.0).abs() <= 0.5, "{cell}, and {n_flawless} of 16");
 }
 
 #[test]
@@ -172,10 +172,10 @@ fn a_network_is_trained_saved_and_trained_on() {
     click(&mut harness, "Use in every panel");
     harness.state_mut().show(Panel::TimeDifference);
     wait_until(&mut harness, "pictures of the trained network", |harness| {
-        shown(harness, "are exact scenes").len() == 2
+        shown(harness, "are flawless scenes").len() == 2
     });
     assert_eq!(
-        number(&harness, "are exact scenes").to_bits(),
+        number(&harness, "are flawless scenes").to_bits(),
         0.0_f64.to_bits(),
         "20 steps are not enough to learn a scene"
     );
@@ -201,7 +201,7 @@ fn pictures_of_ones_own_are_learned() {
     wait_for(&mut harness, "all steps are made");
     assert!(!shown(&harness, "Samples after 10 steps").is_empty());
     // There is no exact measure of such pictures.
-    assert!(shown(&harness, "exact scenes").is_empty());
+    assert!(shown(&harness, "flawless scenes").is_empty());
 }
 
 #[test]

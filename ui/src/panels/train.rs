@@ -15,7 +15,7 @@ use crate::{
     controls,
     files::{self, Brought, Kind, Save},
     session::{Pane, Session, slots},
-    widgets::{SheetView, curves::Curves},
+    widgets::{SheetView, curves::Curves, quality},
 };
 
 /// How many sheets of samples are kept to look back at.
@@ -305,12 +305,7 @@ impl Train {
         ui.strong(format!("Samples after {} steps", sheet.n_steps));
         self.view.show(ui, "samples of the network in training", &sheet.pictures, ui.available_width().min(460.0));
         // The engine takes any network of such a size for one of scenes.
-        if let Some(score) = sheet.score.filter(|_| self.learns_shapes) {
-            let text = format!(
-                "{:.1}% of the pixels have a colour that no scene has, {:.0}% of the pictures are exact scenes",
-                100.0 * score.off_palette,
-                100.0 * score.scenes
-            );
+        if let Some(text) = quality::words(sheet.score.filter(|_| self.learns_shapes)) {
             ui.label(text);
         }
         if newest > 0 {
