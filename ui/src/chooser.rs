@@ -4,7 +4,7 @@ use bit_diffusion::{
     bits::Encoding,
     engine::{Measure, ModelId, ModelInfo, Perfect},
 };
-use egui::{ComboBox, DragValue, Slider, Ui};
+use egui::{ComboBox, DragValue, Ui};
 
 use crate::session::Session;
 
@@ -54,7 +54,8 @@ fn perfect_ui(ui: &mut Ui, perfect: &mut Perfect) {
         .on_hover_text("How colour values from 0 to 255 are written as bits");
     let scenes = DragValue::new(&mut perfect.n_scenes).range(1..=Perfect::MAX_SCENES).suffix(" scenes");
     ui.add(scenes).on_hover_text("How many scenes it knows: its samples are these and no others");
-    ui.add(Slider::new(&mut perfect.trust, 0.0..=0.01).max_decimals(4).text("trust")).on_hover_text(
+    let trust = DragValue::new(&mut perfect.trust).range(0.0..=0.01).speed(0.0001).max_decimals(4).prefix("trust ");
+    ui.add(trust).on_hover_text(
         "How much it lets its earlier guess count (β). A trained network learns this by itself; at 0 all ways of self-conditioning \
          are the same.",
     );
@@ -76,15 +77,15 @@ fn purpose(model: ModelId) -> &'static str {
 fn described(info: &ModelInfo) -> String {
     let ModelInfo { size, channels, n_classes, n_parameters, measure, .. } = info;
     let colours = if *channels == 1 { "grey" } else { "colour" };
-    let mut text = format!("{size}×{size} {colours} pictures in {}", info.encoding().label());
+    let mut parts = vec![format!("{size}×{size} {colours} pictures in {}", info.encoding().label())];
     if *n_classes > 0 {
-        text += &format!(", {n_classes} classes");
+        parts.push(format!("{n_classes} classes"));
     }
     if *n_parameters > 0 {
-        text += &format!(", {n_parameters} weights");
+        parts.push(format!("{n_parameters} weights"));
     }
     if *measure == Measure::Shapes {
-        text += ", measured exactly";
+        parts.push("measured exactly".to_owned());
     }
-    text
+    parts.join(", ")
 }

@@ -11,16 +11,16 @@ mod session;
 mod shortcuts;
 mod status;
 mod theme;
-mod toy_panel;
 mod widgets;
 
 use std::sync::Arc;
 
 use bit_diffusion::engine::{Command, Event};
 use files::{Brought, Kind, Save};
-use panels::{bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, train::Train};
+use panels::{
+    bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, toy::ToyPanel, train::Train,
+};
 use session::{Pane, Session, slots};
-use toy_panel::ToyPanel;
 
 pub use session::Link;
 
@@ -194,8 +194,11 @@ impl Studio {
     fn top_ui(&mut self, ui: &mut egui::Ui) {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
-            ui.heading(TITLE);
-            ui.add_space(8.0);
+            // The window and the page have the name too: where there is little room it may go.
+            if ui.available_width() > 1150.0 {
+                ui.heading(TITLE);
+                ui.add_space(8.0);
+            }
             for panel in Panel::ALL {
                 ui.selectable_value(&mut self.panel, panel, panel.label());
             }

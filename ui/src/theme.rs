@@ -5,9 +5,9 @@ use egui::{Color32, Context, Theme, ThemePreference, Ui};
 /// What a colour stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
-    /// The noisy state x_t.
+    /// The noisy state `x_t`.
     State,
-    /// The estimate x_pred.
+    /// The estimate `x_pred`.
     Estimate,
     /// The clock: what the network is told.
     Clock,

@@ -48,6 +48,9 @@ impl eframe::App for Page {
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
         self.take_files(ui);
         self.studio.ui(ui);
+        for save in self.studio.take_saves() {
+            download(&save.name, &save.bytes);
+        }
         // What the page has done so far, for scripts and tests that cannot read a canvas.
         let progress = self.studio.progress();
         if self.shown != Some(progress) {
@@ -71,6 +74,21 @@ pub async fn start() -> Result<(), JsValue> {
     };
     let make: eframe::AppCreator<'static> = Box::new(|creation| Ok(Box::new(page(creation))));
     eframe::WebRunner::new().start(canvas, eframe::WebOptions::default(), make).await
+}
+
+#[wasm_bindgen(inline_js = r#"
+export function download(name, bytes) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+    link.download = name;
+    link.click();
+    // The browser has to have begun before the address may go.
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+"#)]
+extern "C" {
+    /// Hands a file to the browser, which saves it or asks where to.
+    fn download(name: &str, bytes: &[u8]);
 }
 
 /// `n` numbers of standard normal noise of a seed: the same as everywhere else.

@@ -191,7 +191,9 @@ impl Bits {
         });
         let plot = controls::still_plot("decided bits").height(110.0).include_y(0.0).include_y(100.0);
         plot.x_axis_label("step").legend(egui_plot::Legend::default()).show(ui, |plot| {
-            lines.into_iter().for_each(|line| plot.line(line));
+            for line in lines {
+                plot.line(line);
+            }
         });
     }
 }

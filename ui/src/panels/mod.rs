@@ -8,5 +8,6 @@ mod own_picture;
 pub(crate) mod self_cond;
 mod sweep;
 pub(crate) mod time_difference;
+pub(crate) mod toy;
 pub(crate) mod train;
 mod train_form;

@@ -15,7 +15,7 @@ use crate::{
     theme,
     widgets::{
         Player, SheetView, Track, Undo,
-        figure2::{self, Now},
+        figure2::{self, Moment},
         quality::{self, Series},
         track::Phase,
     },
@@ -120,11 +120,11 @@ impl SelfCond {
     }
 
     /// The step that all of them can show, and its two times.
-    fn now(&self) -> Now {
+    fn now(&self) -> Moment {
         let n_made = self.columns.iter().map(|column| column.track.frames().len()).min().unwrap_or_default();
         let step = self.player.shown.min(n_made.saturating_sub(1));
         let (t_now, t_next) = self.wanted.settings.times(step as f64);
-        Now { step, t_now, t_next }
+        Moment { step, t_now, t_next }
     }
 
     fn columns_ui(&mut self, ui: &mut Ui, session: &mut Session) {
@@ -137,12 +137,12 @@ impl SelfCond {
         let side = width.min(room.y - WORDS - DIAGRAM - 60.0).max(130.0);
         ui.strong(format!("Step {} of {}, estimates x_pred by threshold", now.step + 1, self.wanted.settings.n_steps));
         let strategies = self.wanted.strategies();
-        for row in 0..4 / per_row {
+        for (columns, strategies) in self.columns.chunks_mut(per_row).zip(strategies.chunks(per_row)) {
             ui.horizontal_top(|ui| {
-                for index in row * per_row..(row + 1) * per_row {
+                for (column, strategy) in columns.iter_mut().zip(strategies) {
                     ui.vertical(|ui| {
                         ui.set_width(width.max(side));
-                        column_ui(ui, &mut self.columns[index], strategies[index], now.step, side, session);
+                        column_ui(ui, column, *strategy, now.step, side, session);
                     });
                 }
             });
@@ -152,10 +152,10 @@ impl SelfCond {
     }
 
     /// The two diagrams, and the quality of all four.
-    fn below_ui(&mut self, ui: &mut Ui, now: Now) {
+    fn below_ui(&mut self, ui: &mut Ui, now: Moment) {
         let gap = ui.spacing().item_spacing.x;
         let height = (ui.available_height() - 50.0).clamp(DIAGRAM, 2.0 * DIAGRAM);
-        let third = ((ui.available_width() + gap) / 3.0 - gap).max(240.0);
+        let third = ((ui.available_width() + gap) / 3.0 - gap).max(200.0);
         let [off, previous, ..] = self.wanted.strategies();
         let mut chosen = None;
         ui.horizontal_top(|ui| {

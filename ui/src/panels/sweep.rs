@@ -178,13 +178,13 @@ fn score_text(cell: &Cell) -> String {
 
 /// Everything that is known of a cell.
 fn hint(cell: &Cell) -> String {
-    let mut text = format!(
-        "{} runs of the network for each picture, {:.2}% of the bits are decided",
+    let colours = cell
+        .score
+        .map(|score| format!(", {:.2}% of the pixels have a colour that no scene has", 100.0 * score.off_palette));
+    format!(
+        "{} runs of the network for each picture, {:.2}% of the bits are decided{}. Click to load this cell above",
         cell.n_evaluations,
-        100.0 * cell.share_near_modes
-    );
-    if let Some(score) = cell.score {
-        text += &format!(", {:.2}% of the pixels have a colour that no scene has", 100.0 * score.off_palette);
-    }
-    text + ". Click to load this cell above"
+        100.0 * cell.share_near_modes,
+        colours.unwrap_or_default()
+    )
 }

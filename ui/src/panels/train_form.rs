@@ -32,7 +32,7 @@ enum Data {
 impl Data {
     const ALL: [Self; 2] = [Self::Shapes, Self::Files];
 
-    fn label(&self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Shapes => "shapes, made as needed",
             Self::Files => "pictures of your own",
@@ -51,7 +51,7 @@ enum NetworkSize {
 impl NetworkSize {
     const ALL: [Self; 3] = [Self::Tiny, Self::Small, Self::Medium];
 
-    fn label(&self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Tiny => "tiny: learns colours",
             Self::Small => "small: learns shapes",
@@ -187,7 +187,7 @@ impl TrainForm {
 
     pub fn ui(&mut self, ui: &mut Ui) {
         let explanation = "What the network learns to make: scenes of a few flat shapes, of which there is no end, or picture files of yours.";
-        controls::choice(ui, "data", explanation, &mut self.data, &Data::ALL, Data::label);
+        controls::choice(ui, "data", explanation, &mut self.data, &Data::ALL, |data| data.label());
         if self.data == Data::Files {
             self.files_ui(ui);
         }
@@ -263,7 +263,7 @@ impl TrainForm {
             "A larger network learns more, and takes longer for every step.",
             &mut self.network,
             &NetworkSize::ALL,
-            NetworkSize::label,
+            |network| network.label(),
         );
         let n_parameters = self.config().network.n_parameters();
         ui.weak(format!("{} thousand weights", n_parameters / 1000));
@@ -290,7 +290,7 @@ mod tests {
     fn every_size_of_network_and_picture_can_be_trained() {
         for network in NetworkSize::ALL {
             for (data, size) in [(Data::Shapes, 16), (Data::Files, 16), (Data::Files, 32), (Data::Files, 64)] {
-                let form = TrainForm { network, data, size, ..TrainForm::default() };
+                let form = TrainForm { data, size, network, ..TrainForm::default() };
                 form.config().validate().unwrap_or_else(|error| panic!("{network:?} {data:?} {size}: {error}"));
             }
         }

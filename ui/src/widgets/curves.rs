@@ -50,7 +50,7 @@ impl Curves {
         still("loss")
             .height(height)
             .y_axis_formatter(|mark, _| format!("{}", (1e4 * 10.0_f64.powf(mark.value)).round() / 1e4))
-            .y_grid_spacer(log_marks)
+            .y_grid_spacer(|input: GridInput| log_marks(input.bounds))
             .show(ui, |plot| {
                 plot.line(Line::new("loss", thin(&self.losses)).color(ink.gamma_multiply(0.35)).width(1.0));
                 plot.line(Line::new("mean loss", thin(&self.means)).color(ink).width(2.0));
@@ -79,8 +79,7 @@ fn log10(value: f64) -> f64 {
 }
 
 /// Marks at 1, 2 and 5 times every power of ten that is in sight.
-fn log_marks(input: GridInput) -> Vec<GridMark> {
-    let (low, high) = input.bounds;
+fn log_marks((low, high): (f64, f64)) -> Vec<GridMark> {
     if !(low.is_finite() && high.is_finite()) || high - low > 40.0 {
         return Vec::new();
     }
@@ -108,7 +107,7 @@ mod tests {
 
     #[test]
     fn marks_are_round_numbers() {
-        let marks = log_marks(GridInput { bounds: (-1.1, 0.1), base_step_size: 0.1 });
+        let marks = log_marks((-1.1, 0.1));
         let values: Vec<f64> = marks.iter().map(|mark| (1e3 * 10.0_f64.powf(mark.value)).round() / 1e3).collect();
         assert_eq!(values, [0.1, 0.2, 0.5, 1.0]);
     }

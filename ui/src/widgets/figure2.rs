@@ -11,7 +11,7 @@ const BOX: Vec2 = vec2(25.0, 11.0);
 
 /// What a diagram needs to know of the step that is shown.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
+pub(crate) struct Moment {
     /// The step, from 0.
     pub step: usize,
     /// The clock.
@@ -23,7 +23,7 @@ pub(crate) struct Now {
 ///
 /// Three states above, from noisier to cleaner, and the two estimates between them below. The step that is shown is the second: from the
 /// state in the middle to its estimate, and on to the next state.
-pub(crate) fn ui(ui: &mut Ui, strategy: SelfCond, now: Now, size: Vec2) -> Response {
+pub(crate) fn ui(ui: &mut Ui, strategy: SelfCond, now: Moment, size: Vec2) -> Response {
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
     let painter = ui.painter_at(rect);
     let plain = ui.visuals().weak_text_color();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bit_diffusion::engine::{Frame, ShapesScore};
 use egui::{Color32, Ui};
-use egui_plot::{Legend, Line, VLine};
+use egui_plot::{Corner, Legend, Line, VLine};
 
 use crate::controls;
 
@@ -51,7 +51,7 @@ pub(crate) fn ui(
     let mut plot = controls::still_plot(id).height(height).include_y(0.0).include_y(100.0);
     plot = plot.include_x(1.0).include_x(n_steps.max(2) as f64);
     if series.len() > 1 {
-        plot = plot.legend(Legend::default());
+        plot = plot.legend(Legend::default().position(Corner::RightBottom));
     }
     let line_colour = ui.visuals().text_color();
     let drawn = plot.show(ui, |plot| {

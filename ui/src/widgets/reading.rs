@@ -56,7 +56,7 @@ pub(crate) enum Reading {
 /// A colour value from analog bits, from 0 to 1, without a threshold. A bit of −scale is surely 0, one of scale surely 1.
 fn soft_value(bits: &[f32], codec: &Codec) -> f32 {
     let scale = codec.scale() as f32;
-    let ones = bits.iter().map(|bit| ((bit / scale + 1.0) / 2.0).clamp(0.0, 1.0));
+    let ones = bits.iter().map(|bit| f32::midpoint(bit / scale, 1.0).clamp(0.0, 1.0));
     let last = (codec.alphabet() - 1) as f32;
     match codec.encoding() {
         Encoding::Continuous => ones.sum(),
@@ -98,7 +98,7 @@ pub(crate) fn read(view: &View, info: &ModelInfo, reading: Reading) -> PictureSh
                 Reading::Soft => byte(soft_value(&bits_at(view, info, picture, channel, pixel), &info.codec)),
                 Reading::Plane(plane) => {
                     let plane = (picture * channels + channel) * planes + plane.min(planes - 1);
-                    byte((view.bits[plane * size * size + pixel].to_f32() / scale + 1.0) / 2.0)
+                    byte(f32::midpoint(view.bits[plane * size * size + pixel].to_f32() / scale, 1.0))
                 }
             });
         }

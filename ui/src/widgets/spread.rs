@@ -78,12 +78,12 @@ impl Spreads {
         self.limit
     }
 
-    /// Of x_t at each step.
+    /// Of `x_t` at each step.
     pub fn states(&self) -> &[Spread] {
         &self.states
     }
 
-    /// Of x_pred at each step.
+    /// Of `x_pred` at each step.
     pub fn estimates(&self) -> &[Spread] {
         &self.estimates
     }
