@@ -4,8 +4,11 @@
 //! threads.
 
 mod chooser;
+mod command_line;
 mod controls;
+mod export;
 pub mod files;
+mod kept;
 mod panels;
 mod session;
 mod shortcuts;
@@ -15,13 +18,19 @@ mod widgets;
 
 use std::sync::Arc;
 
-use bit_diffusion::engine::{Command, Event};
+use bit_diffusion::{
+    engine::{Command, Event, ModelId},
+    saved::Saved,
+};
+use export::{Exporter, Shown};
 use files::{Brought, Kind, Save};
+use kept::Kept as _;
 use panels::{
     bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, toy::ToyPanel, train::Train,
 };
 use session::{Pane, Session, slots};
 
+pub use command_line::command_line;
 pub use session::Link;
 
 /// The name on the window and the page.
@@ -74,6 +83,10 @@ pub struct Studio {
     train: Train,
     status: status::Status,
     shortcuts: shortcuts::Shortcuts,
+    exporter: Exporter,
+    /// What a shell said last, until it is dismissed.
+    note: Option<String>,
+    appearance: Appearance,
     /// Whether the colours are in place.
     is_themed: bool,
 }
@@ -93,6 +106,9 @@ impl Studio {
             train: Train::default(),
             status: status::Status::default(),
             shortcuts: shortcuts::Shortcuts::default(),
+            exporter: Exporter::default(),
+            note: None,
+            appearance: Appearance::default(),
             is_themed: false,
         }
     }
@@ -101,6 +117,7 @@ impl Studio {
     pub fn ui(&mut self, ui: &mut egui::Ui) {
         if !std::mem::replace(&mut self.is_themed, true) {
             theme::install(ui.ctx());
+            self.appearance.apply(ui.ctx());
         }
         for event in self.session.events() {
             self.on_event(&event);
@@ -110,6 +127,11 @@ impl Studio {
         egui::Panel::bottom("status").show(ui, |ui| self.status.ui(ui, &mut self.session));
         if !self.session.errors.is_empty() {
             egui::Panel::top("errors").show(ui, |ui| errors_ui(ui, &mut self.session.errors));
+        }
+        if let Some(note) = &self.note
+            && egui::Panel::top("note").show(ui, |ui| note_ui(ui, note)).inner
+        {
+            self.note = None;
         }
         self.shortcuts.ui(ui);
         match self.pane() {
@@ -155,6 +177,68 @@ impl Studio {
     /// Says that something outside of the engine failed, where the person looks.
     pub fn report(&mut self, error: String) {
         self.session.errors.push(error);
+    }
+
+    /// Says something that is no error, where the person looks; say, where a file was written.
+    pub fn say(&mut self, note: String) {
+        self.note = Some(note);
+    }
+
+    /// The panel in front, every panel's settings, the theme and the scale, as text for [`Self::restore`].
+    #[must_use]
+    pub fn save(&self) -> String {
+        let mut saved = Saved::default();
+        saved.put("panel", &format!("{:?}", self.panel));
+        if let ModelId::Demo(_) | ModelId::Perfect(_) = self.session.model {
+            saved.put("model", &self.session.model);
+        }
+        saved.put("theme", theme::label(self.appearance.theme));
+        saved.put("scale", &self.appearance.scale);
+        saved.put(Chain::NAME, &self.chain.saved());
+        saved.put(TimeDifference::NAME, &self.time_difference.saved());
+        saved.put(Bits::NAME, &self.bits.saved());
+        saved.put(SelfCond::NAME, &self.self_cond.saved());
+        saved.put(ToyPanel::NAME, &self.toy.saved());
+        saved.put(Train::NAME, &self.train.saved());
+        saved.to_text()
+    }
+
+    /// Takes over what [`Self::save`] gave, also another version's. What is missing or makes no sense stays as it is.
+    pub fn restore(&mut self, text: &str) {
+        let saved = Saved::from_text(text);
+        let panel: Option<String> = saved.value("panel");
+        if let Some(panel) = Panel::ALL.into_iter().find(|known| panel == Some(format!("{known:?}"))) {
+            self.panel = panel;
+        }
+        if let Some(model) = saved.value("model") {
+            self.session.restore_model(model);
+        }
+        let theme: Option<String> = saved.value("theme");
+        let known = theme::PREFERENCES.into_iter();
+        if let Some(theme) = known.into_iter().find(|known| theme.as_deref() == Some(theme::label(*known))) {
+            self.appearance.theme = theme;
+        }
+        saved.restore("scale", &mut self.appearance.scale, |scale| theme::SCALES.contains(scale));
+        self.chain.restore(&saved.part(Chain::NAME));
+        self.time_difference.restore(&saved.part(TimeDifference::NAME));
+        self.bits.restore(&saved.part(Bits::NAME));
+        self.self_cond.restore(&saved.part(SelfCond::NAME));
+        self.toy.restore(&saved.part(ToyPanel::NAME));
+        self.train.restore(&saved.part(Train::NAME));
+        // The theme and the scale are egui's, which is there at the next frame.
+        self.is_themed = false;
+    }
+
+    /// What the panel in front shows.
+    fn shown(&self) -> Shown {
+        match self.panel {
+            Panel::Chain => self.chain.shown(),
+            Panel::TimeDifference => self.time_difference.shown(),
+            Panel::Bits => self.bits.shown(),
+            Panel::SelfCond => self.self_cond.shown(),
+            Panel::Toy => self.toy.shown(),
+            Panel::Train => self.train.shown(),
+        }
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -205,12 +289,53 @@ impl Studio {
             ui.add_space(8.0);
             chooser::ui(ui, &mut self.session);
             theme::ui(ui);
+            theme::scale_ui(ui);
+            self.appearance = Appearance::of(ui.ctx());
+            ui.menu_button("Export", |ui| {
+                let shown = self.shown();
+                self.exporter.menu_ui(ui, shown, &mut self.session);
+            });
+            self.exporter.work_ui(ui, &mut self.session);
             if ui.button("?").on_hover_text("Keyboard shortcuts").clicked() {
                 self.shortcuts.toggle();
             }
         });
         ui.add_space(2.0);
     }
+}
+
+/// What is egui's own, as it was last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Appearance {
+    theme: egui::ThemePreference,
+    scale: f32,
+}
+
+impl Default for Appearance {
+    fn default() -> Self {
+        Self { theme: egui::ThemePreference::System, scale: 1.0 }
+    }
+}
+
+impl Appearance {
+    fn of(ctx: &egui::Context) -> Self {
+        Self { theme: ctx.options(|options| options.theme_preference), scale: ctx.zoom_factor() }
+    }
+
+    fn apply(self, ctx: &egui::Context) {
+        ctx.set_theme(self.theme);
+        ctx.set_zoom_factor(self.scale);
+    }
+}
+
+/// A note, until it is dismissed; says whether it was.
+fn note_ui(ui: &mut egui::Ui, note: &str) -> bool {
+    let row = ui.horizontal_wrapped(|ui| {
+        let is_dismissed = ui.button("Dismiss").clicked();
+        ui.label(note);
+        is_dismissed
+    });
+    row.inner
 }
 
 /// What could not be done, until it is dismissed.
