@@ -36,6 +36,9 @@ pub use session::Link;
 /// The name on the window and the page.
 pub const TITLE: &str = "Bit Diffusion Studio";
 
+/// How often changed settings are kept, in seconds.
+const KEEP_SECONDS: f64 = 1.0;
+
 /// One view of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Panel {
@@ -87,6 +90,9 @@ pub struct Studio {
     /// What a shell said last, until it is dismissed.
     note: Option<String>,
     appearance: Appearance,
+    /// The settings as a shell has them, and when they were last compared.
+    kept: Option<String>,
+    compared_at: f64,
     /// Whether the colours are in place.
     is_themed: bool,
 }
@@ -109,6 +115,8 @@ impl Studio {
             exporter: Exporter::default(),
             note: None,
             appearance: Appearance::default(),
+            kept: None,
+            compared_at: 0.0,
             is_themed: false,
         }
     }
@@ -227,6 +235,23 @@ impl Studio {
         self.train.restore(&saved.part(Train::NAME));
         // The theme and the scale are egui's, which is there at the next frame.
         self.is_themed = false;
+    }
+
+    /// The settings as text, if they have changed; asked once a frame, it answers once a second at most.
+    pub fn changed_settings(&mut self, ui: &egui::Ui) -> Option<String> {
+        let (now, is_used) = ui.input(|input| (input.time, !input.events.is_empty()));
+        if is_used {
+            // There may be no frame after the last change.
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(KEEP_SECONDS));
+        }
+        if now - self.compared_at < KEEP_SECONDS {
+            return None;
+        }
+        self.compared_at = now;
+        let text = self.save();
+        // The first time, they are those that the shell brought.
+        let before = self.kept.replace(text.clone());
+        before.filter(|before| *before != text).map(|_| text)
     }
 
     /// What the panel in front shows.

@@ -5,7 +5,7 @@ use bit_diffusion::{metrics::bits::N_BINS, saved::Saved};
 use super::{Bits, Plane, Undo};
 use crate::{
     export::{Shown, ShownChain, Table},
-    kept::{Kept, is_usable},
+    kept::{Kept, restore_settings},
 };
 
 impl Kept for Bits {
@@ -34,7 +34,7 @@ impl Kept for Bits {
     }
 
     fn restore(&mut self, saved: &Saved) {
-        saved.restore("settings", &mut self.settings, is_usable);
+        restore_settings(saved, &mut self.settings);
         saved.restore("seed", &mut self.seed, |_| true);
         if let Some(plane) = saved.value::<Option<usize>>("plane") {
             self.plane = plane.map_or(Plane::All, Plane::Bit);

@@ -5,7 +5,7 @@ use bit_diffusion::{engine::Classes, sampler::Settings, saved::Saved};
 use super::{Chain, MAX_SAMPLES, Undo};
 use crate::{
     export::{Shown, ShownChain},
-    kept::{Kept, is_usable},
+    kept::{Kept, is_usable, restore_settings},
     widgets::reading::{Reading, Source},
 };
 
@@ -49,7 +49,7 @@ impl Kept for Chain {
 
     fn restore(&mut self, saved: &Saved) {
         let wanted = &mut self.wanted;
-        saved.restore("settings", &mut wanted.settings, is_usable);
+        restore_settings(saved, &mut wanted.settings);
         saved.restore("n", &mut wanted.n, |n| (1..=MAX_SAMPLES).contains(n));
         saved.restore("seed", &mut wanted.seed, |_| true);
         saved.restore("classes", &mut wanted.classes, |_: &Classes| true);

@@ -5,7 +5,7 @@ use bit_diffusion::saved::Saved;
 use super::{MAX_SAMPLES, SelfCond, Undo};
 use crate::{
     export::{Shown, ShownChain},
-    kept::{Kept, is_usable},
+    kept::{Kept, restore_settings},
     widgets::reading::{Reading, Source},
 };
 
@@ -37,7 +37,7 @@ impl Kept for SelfCond {
 
     fn restore(&mut self, saved: &Saved) {
         let wanted = &mut self.wanted;
-        saved.restore("settings", &mut wanted.settings, is_usable);
+        restore_settings(saved, &mut wanted.settings);
         saved.restore("momentum", &mut wanted.momentum, |momentum| (0.0..=0.95).contains(momentum));
         saved.restore("weight", &mut wanted.weight, |weight| (0.0..=8.0).contains(weight));
         saved.restore("n", &mut wanted.n, |n| (1..=MAX_SAMPLES).contains(n));

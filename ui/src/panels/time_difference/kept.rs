@@ -5,7 +5,7 @@ use bit_diffusion::saved::Saved;
 use super::{TimeDifference, Undo};
 use crate::{
     export::{Shown, ShownChain, Table, score_fields},
-    kept::{Kept, is_usable},
+    kept::{Kept, restore_settings},
     widgets::reading::{Reading, Source},
 };
 
@@ -58,7 +58,7 @@ impl Kept for TimeDifference {
     }
 
     fn restore(&mut self, saved: &Saved) {
-        saved.restore("settings", &mut self.settings, is_usable);
+        restore_settings(saved, &mut self.settings);
         saved.restore("seed", &mut self.seed, |_| true);
         if let Some(times) = saved.value("big_step") {
             self.big_step.set_times(times);

@@ -5,7 +5,7 @@ use bit_diffusion::saved::Saved;
 use super::ToyPanel;
 use crate::{
     export::{Shown, Table},
-    kept::{Kept, is_usable},
+    kept::{Kept, restore_settings},
 };
 
 impl Kept for ToyPanel {
@@ -38,7 +38,7 @@ impl Kept for ToyPanel {
     fn restore(&mut self, saved: &Saved) {
         let wanted = &mut self.wanted;
         saved.restore("p", &mut wanted.p, |p| (0.02..=0.98).contains(p));
-        saved.restore("settings", &mut wanted.settings, is_usable);
+        restore_settings(saved, &mut wanted.settings);
         saved.restore("seed", &mut wanted.seed, |_| true);
         saved.restore("start", &mut wanted.start, |start| (-3.0..=3.0).contains(start));
     }
