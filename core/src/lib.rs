@@ -21,6 +21,8 @@
 //! | [`rng`] | the one source of randomness |
 //! | [`demo`] | networks that come with the program |
 //! | [`data`] | pictures to learn and to test with |
+//! | [`picture_file`] | pictures as PNG and GIF |
+//! | [`saved`] | settings as text |
 //!
 //! Deliberately absent: windows, files and file dialogs (bytes in, bytes out), and any second source of randomness.
 //!
@@ -41,8 +43,10 @@ mod kernels;
 pub mod metrics;
 pub mod model;
 pub mod objective;
+pub mod picture_file;
 pub mod rng;
 pub mod sampler;
+pub mod saved;
 pub mod schedule;
 pub mod self_cond;
 pub mod train;

@@ -22,9 +22,9 @@ pub(crate) fn refuse(kind: ErrorKind, message: &str) -> ! {
 #[command(name = "bit-diffusion", version)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
-    /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit or train
-    #[arg(long, default_value = "chain")]
-    pub panel: Panel,
+    /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit or train; by default the last one
+    #[arg(long)]
+    pub panel: Option<Panel>,
     /// What to do; the window if left out
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -223,4 +223,42 @@ pub(crate) struct EvalArguments {
     /// Print JSON in place of the table
     #[arg(long)]
     pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use bit_diffusion::{
+        bits::{Codec, Encoding},
+        engine::{ChainRequest, Classes, Measure, ModelInfo},
+        sampler::Settings,
+        schedule::Schedule,
+    };
+
+    use super::*;
+
+    #[test]
+    fn every_line_that_the_studio_copies_is_understood() {
+        let info = ModelInfo {
+            name: "a model".to_owned(),
+            size: 16,
+            channels: 3,
+            codec: Codec::pixels(Encoding::Uint8),
+            n_classes: 10,
+            n_parameters: 1,
+            schedule: Schedule::default(),
+            measure: Measure::None,
+        };
+        for (sampler, self_cond) in Sampler::ALL.into_iter().zip(SelfCond::ALL.into_iter().cycle()) {
+            let settings = Settings { n_steps: 7, td: 0.3, sampler, self_cond, guidance: 2.5, ..Settings::default() };
+            let request =
+                ChainRequest { settings, n: 3, seed: u64::MAX, classes: Classes::One(4), ..ChainRequest::default() };
+            let line = bit_diffusion_ui::command_line(&request, &info, "", "sheet.png").unwrap();
+            let parsed = Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let Some(Command::Sample(sample)) = parsed.command else { panic!("{line}") };
+            assert_eq!((sample.sampler, sample.self_cond, sample.steps), (sampler, self_cond, 7), "{line}");
+            assert_eq!((sample.n, sample.seed, sample.class), (3, u64::MAX, Some(4)), "{line}");
+            assert!((sample.td - 0.3).abs() < 1e-15 && (sample.guidance - 2.5).abs() < 1e-15, "{line}");
+            assert_eq!((sample.model, sample.out), ("shapes-uint8".into(), "sheet.png".into()), "{line}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod eval;
 mod files;
 mod histogram;
 mod inspect;
+mod keep;
 mod log;
 mod output;
 mod progress;

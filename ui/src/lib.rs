@@ -4,8 +4,11 @@
 //! threads.
 
 mod chooser;
+mod command_line;
 mod controls;
+mod export;
 pub mod files;
+mod kept;
 mod panels;
 mod session;
 mod shortcuts;
@@ -16,17 +19,26 @@ mod widgets;
 
 use std::sync::Arc;
 
-use bit_diffusion::engine::{Command, Event};
+use bit_diffusion::{
+    engine::{Command, Event, ModelId},
+    saved::Saved,
+};
+use export::{Exporter, Shown};
 use files::{Brought, Kind, Save};
+use kept::Kept as _;
 use panels::{
     bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, toy::ToyPanel, train::Train,
 };
 use session::{Pane, Session, slots};
 
+pub use command_line::command_line;
 pub use session::Link;
 
 /// The name on the window and the page.
 pub const TITLE: &str = "Bit Diffusion Studio";
+
+/// How often changed settings are kept, in seconds.
+const KEEP_SECONDS: f64 = 1.0;
 
 /// One view of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +104,13 @@ pub struct Studio {
     status: status::Status,
     shortcuts: shortcuts::Shortcuts,
     tour: tour::Tour,
+    exporter: Exporter,
+    /// What a shell said last, until it is dismissed.
+    note: Option<String>,
+    appearance: Appearance,
+    /// The settings as a shell has them, and when they were last compared.
+    kept: Option<String>,
+    compared_at: f64,
     /// Whether the colours are in place.
     is_themed: bool,
 }
@@ -112,6 +131,11 @@ impl Studio {
             status: status::Status::default(),
             shortcuts: shortcuts::Shortcuts::default(),
             tour: tour::Tour::default(),
+            exporter: Exporter::default(),
+            note: None,
+            appearance: Appearance::default(),
+            kept: None,
+            compared_at: 0.0,
             is_themed: false,
         }
     }
@@ -120,6 +144,7 @@ impl Studio {
     pub fn ui(&mut self, ui: &mut egui::Ui) {
         if !std::mem::replace(&mut self.is_themed, true) {
             theme::install(ui.ctx());
+            self.appearance.apply(ui.ctx());
         }
         for event in self.session.events() {
             self.on_event(&event);
@@ -129,6 +154,11 @@ impl Studio {
         egui::Panel::bottom("status").show(ui, |ui| self.status.ui(ui, &mut self.session));
         if !self.session.errors.is_empty() {
             egui::Panel::top("errors").show(ui, |ui| errors_ui(ui, &mut self.session.errors));
+        }
+        if let Some(note) = &self.note
+            && egui::Panel::top("note").show(ui, |ui| note_ui(ui, note)).inner
+        {
+            self.note = None;
         }
         self.shortcuts.ui(ui);
         self.tour_ui(ui);
@@ -182,6 +212,85 @@ impl Studio {
         self.session.errors.push(error);
     }
 
+    /// Says something that is no error, where the person looks; say, where a file was written.
+    pub fn say(&mut self, note: String) {
+        self.note = Some(note);
+    }
+
+    /// The panel in front, every panel's settings, the theme and the scale, as text for [`Self::restore`].
+    #[must_use]
+    pub fn save(&self) -> String {
+        let mut saved = Saved::default();
+        saved.put("panel", &format!("{:?}", self.panel));
+        if let ModelId::Demo(_) | ModelId::Perfect(_) = self.session.model {
+            saved.put("model", &self.session.model);
+        }
+        saved.put("theme", theme::label(self.appearance.theme));
+        saved.put("scale", &self.appearance.scale);
+        saved.put(Chain::NAME, &self.chain.saved());
+        saved.put(TimeDifference::NAME, &self.time_difference.saved());
+        saved.put(Bits::NAME, &self.bits.saved());
+        saved.put(SelfCond::NAME, &self.self_cond.saved());
+        saved.put(ToyPanel::NAME, &self.toy.saved());
+        saved.put(Train::NAME, &self.train.saved());
+        saved.to_text()
+    }
+
+    /// Takes over what [`Self::save`] gave, also another version's. What is missing or makes no sense stays as it is.
+    pub fn restore(&mut self, text: &str) {
+        let saved = Saved::from_text(text);
+        let panel: Option<String> = saved.value("panel");
+        if let Some(panel) = Panel::ALL.into_iter().find(|known| panel == Some(format!("{known:?}"))) {
+            self.panel = panel;
+        }
+        if let Some(model) = saved.value("model") {
+            self.session.restore_model(model);
+        }
+        let theme: Option<String> = saved.value("theme");
+        let known = theme::PREFERENCES.into_iter();
+        if let Some(theme) = known.into_iter().find(|known| theme.as_deref() == Some(theme::label(*known))) {
+            self.appearance.theme = theme;
+        }
+        saved.restore("scale", &mut self.appearance.scale, |scale| theme::SCALES.contains(scale));
+        self.chain.restore(&saved.part(Chain::NAME));
+        self.time_difference.restore(&saved.part(TimeDifference::NAME));
+        self.bits.restore(&saved.part(Bits::NAME));
+        self.self_cond.restore(&saved.part(SelfCond::NAME));
+        self.toy.restore(&saved.part(ToyPanel::NAME));
+        self.train.restore(&saved.part(Train::NAME));
+        // The theme and the scale are egui's, which is there at the next frame.
+        self.is_themed = false;
+    }
+
+    /// The settings as text, if they have changed; asked once a frame, it answers once a second at most.
+    pub fn changed_settings(&mut self, ui: &egui::Ui) -> Option<String> {
+        let (now, is_used) = ui.input(|input| (input.time, !input.events.is_empty()));
+        if is_used {
+            // There may be no frame after the last change.
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(KEEP_SECONDS));
+        }
+        if now - self.compared_at < KEEP_SECONDS {
+            return None;
+        }
+        self.compared_at = now;
+        let text = self.save();
+        // The first time, they are those that the shell brought.
+        let before = self.kept.replace(text.clone());
+        before.filter(|before| *before != text).map(|_| text)
+    }
+
+    /// What the panel in front shows.
+    fn shown(&self) -> Shown {
+        match self.panel {
+            Panel::Chain => self.chain.shown(),
+            Panel::TimeDifference => self.time_difference.shown(),
+            Panel::Bits => self.bits.shown(),
+            Panel::SelfCond => self.self_cond.shown(),
+            Panel::Toy => self.toy.shown(),
+            Panel::Train => self.train.shown(),
+        }
+    }
+
     fn on_event(&mut self, event: &Event) {
         self.session.on_event(event);
         let panes: [&mut dyn Pane; 5] =
@@ -233,12 +342,53 @@ impl Studio {
             if ui.button("Tour").on_hover_text("Six short lessons").clicked() {
                 self.tour.start();
             }
+            theme::scale_ui(ui);
+            self.appearance = Appearance::of(ui.ctx());
+            ui.menu_button("Export", |ui| {
+                let shown = self.shown();
+                self.exporter.menu_ui(ui, shown, &mut self.session);
+            });
+            self.exporter.work_ui(ui, &mut self.session);
             if ui.button("?").on_hover_text("Keyboard shortcuts").clicked() {
                 self.shortcuts.toggle();
             }
         });
         ui.add_space(2.0);
     }
+}
+
+/// What is egui's own, as it was last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Appearance {
+    theme: egui::ThemePreference,
+    scale: f32,
+}
+
+impl Default for Appearance {
+    fn default() -> Self {
+        Self { theme: egui::ThemePreference::System, scale: 1.0 }
+    }
+}
+
+impl Appearance {
+    fn of(ctx: &egui::Context) -> Self {
+        Self { theme: ctx.options(|options| options.theme_preference), scale: ctx.zoom_factor() }
+    }
+
+    fn apply(self, ctx: &egui::Context) {
+        ctx.set_theme(self.theme);
+        ctx.set_zoom_factor(self.scale);
+    }
+}
+
+/// A note, until it is dismissed; says whether it was.
+fn note_ui(ui: &mut egui::Ui, note: &str) -> bool {
+    let row = ui.horizontal_wrapped(|ui| {
+        let is_dismissed = ui.button("Dismiss").clicked();
+        ui.label(note);
+        is_dismissed
+    });
+    row.inner
 }
 
 /// What could not be done, until it is dismissed.

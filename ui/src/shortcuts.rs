@@ -14,12 +14,13 @@ pub(crate) enum Key {
 }
 
 /// The list of keys.
-const LIST: [(&str, &str); 6] = [
+const LIST: [(&str, &str); 7] = [
     ("Space", "Play or pause"),
     ("Left, right", "One step towards the noise, towards the picture"),
     ("Home", "Back to the noise"),
     ("1 to 6", "The panels, in the order of their tabs"),
     ("Ctrl+Z", "Take back the last change of the settings"),
+    ("Ctrl and +, −, 0", "Everything larger, smaller, as it was"),
     ("?", "Show or hide this list"),
 ];
 

@@ -1,5 +1,7 @@
 //! Every colour that is not egui's own, for light and dark.
 
+use std::ops::RangeInclusive;
+
 use egui::{Color32, Context, Theme, ThemePreference, Ui};
 
 /// What a colour stands for.
@@ -54,12 +56,16 @@ pub(crate) fn install(ctx: &Context) {
     });
 }
 
+/// What can be preferred.
+pub(crate) const PREFERENCES: [ThemePreference; 3] =
+    [ThemePreference::System, ThemePreference::Light, ThemePreference::Dark];
+
 /// Follow the system, light or dark; in words, because the fonts have no pictures of them.
 pub(crate) fn ui(ui: &mut Ui) {
     let mut preference = ui.ctx().options(|options| options.theme_preference);
     let before = preference;
     egui::ComboBox::from_label("theme").width(90.0).selected_text(label(preference)).show_ui(ui, |ui| {
-        for option in [ThemePreference::System, ThemePreference::Light, ThemePreference::Dark] {
+        for option in PREFERENCES {
             ui.selectable_value(&mut preference, option, label(option));
         }
     });
@@ -68,7 +74,28 @@ pub(crate) fn ui(ui: &mut Ui) {
     }
 }
 
-fn label(preference: ThemePreference) -> &'static str {
+/// How large everything is: the least and the most.
+pub(crate) const SCALES: RangeInclusive<f32> = 1.0..=2.0;
+
+/// How large everything is, as a choice; the keys that browsers have for it work too.
+pub(crate) fn scale_ui(ui: &mut Ui) {
+    let now = ui.ctx().zoom_factor();
+    let percent = |scale: f32| format!("{:.0}%", 100.0 * scale);
+    let mut chosen = now;
+    let list = egui::ComboBox::from_label("scale").width(60.0).selected_text(percent(now)).show_ui(ui, |ui| {
+        for scale in [1.0, 1.25, 1.5, 1.75, 2.0] {
+            ui.selectable_value(&mut chosen, scale, percent(scale));
+        }
+    });
+    list.response.on_hover_text("Ctrl + and Ctrl − do the same");
+    // The keys know no limits.
+    let allowed = chosen.clamp(*SCALES.start(), *SCALES.end());
+    if (allowed - now).abs() > f32::EPSILON {
+        ui.ctx().set_zoom_factor(allowed);
+    }
+}
+
+pub(crate) fn label(preference: ThemePreference) -> &'static str {
     match preference {
         ThemePreference::System => "as the system",
         ThemePreference::Light => "Light",

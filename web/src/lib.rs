@@ -13,6 +13,9 @@ use wasm_bindgen_futures::spawn_local;
 /// The id of the canvas in index.html.
 const CANVAS: &str = "studio";
 
+/// The name that the settings are kept under in the browser.
+const SETTINGS: &str = "bit-diffusion-studio";
+
 /// The studio as eframe wants it.
 struct Page {
     studio: Studio,
@@ -51,6 +54,10 @@ impl eframe::App for Page {
         for save in self.studio.take_saves() {
             download(&save.name, &save.bytes);
         }
+        if let (Some(storage), Some(text)) = (storage(), self.studio.changed_settings(ui)) {
+            // A browser may refuse; the page works without.
+            let _ = storage.set_item(SETTINGS, &text);
+        }
         // What the page has done so far, for scripts and tests that cannot read a canvas.
         let progress = self.studio.progress();
         if self.shown != Some(progress) {
@@ -69,11 +76,20 @@ pub async fn start() -> Result<(), JsValue> {
     let canvas = canvas.dyn_into::<web_sys::HtmlCanvasElement>()?;
     let on = canvas.clone();
     let page = |creation: &eframe::CreationContext<'_>| {
-        let studio = Studio::new(Box::new(link::Task::start(creation.egui_ctx.clone())));
+        let mut studio = Studio::new(Box::new(link::Task::start(creation.egui_ctx.clone())));
+        match storage().and_then(|storage| storage.get_item(SETTINGS).ok().flatten()) {
+            Some(text) => studio.restore(&text),
+            None => studio.start_tour(),
+        }
         Page { studio, canvas: on, shown: None, files: Rc::default() }
     };
     let make: eframe::AppCreator<'static> = Box::new(|creation| Ok(Box::new(page(creation))));
     eframe::WebRunner::new().start(canvas, eframe::WebOptions::default(), make).await
+}
+
+/// Where the browser keeps settings, unless it does not.
+fn storage() -> Option<web_sys::Storage> {
+    web_sys::window()?.local_storage().ok().flatten()
 }
 
 #[wasm_bindgen(inline_js = r#"

@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use super::PictureSheet;
 use crate::{
     bits::Encoding,
@@ -104,7 +106,7 @@ pub enum TrainingCommand {
 }
 
 /// A denoiser that chains can be made with.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum ModelId {
     /// A network that comes with the program.
     Demo(Demo),
@@ -123,7 +125,7 @@ impl Default for ModelId {
 }
 
 /// The perfect denoiser of the first scenes of the shapes world.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Perfect {
     /// How many scenes it knows, from 1 to [`Self::MAX_SCENES`].
     pub n_scenes: usize,
@@ -145,7 +147,7 @@ impl Default for Perfect {
 }
 
 /// Which class the samples of a chain are asked to show. A model without classes takes `Each` and `Any`, which are then the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Classes {
     /// Sample i shows class i, and again from the first after the last.
     #[default]

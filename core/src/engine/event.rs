@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use half::f16;
+use serde::Serialize;
 
 use super::{BigStepRequest, ChainRequest, ModelId, Slot, SweepRequest};
 use crate::{
@@ -198,7 +199,7 @@ pub enum Measure {
 }
 
 /// How exact pictures of shapes are.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ShapesScore {
     /// The share of pixels whose colour is not of the palette.
     pub off_palette: f64,

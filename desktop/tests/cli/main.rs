@@ -1,5 +1,6 @@
 //! The command line, through the real program.
 
+mod copied;
 mod eval;
 #[cfg(unix)]
 mod interrupted;

@@ -90,6 +90,23 @@ impl BigStepFigure {
         self.parts_ui(ui);
     }
 
+    /// The parts that are here.
+    pub fn parts(&self) -> &[Arc<BigStepPart>] {
+        &self.parts
+    }
+
+    /// The times that the big step starts from and goes to.
+    pub fn times(&self) -> [f64; 2] {
+        [self.t_from, self.t_to]
+    }
+
+    /// Sets both times, if the sliders allow them.
+    pub fn set_times(&mut self, [t_from, t_to]: [f64; 2]) {
+        if (0.2..=0.98).contains(&t_from) && (0.05..=0.5).contains(&t_to) {
+            (self.t_from, self.t_to) = (t_from, t_to);
+        }
+    }
+
     fn n_parts(&self) -> usize {
         self.sent.as_ref().map_or(0, |sent| sent.told.len() + 1)
     }

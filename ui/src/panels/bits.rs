@@ -2,6 +2,8 @@
 //!
 //! The encodings are in [`super::codes`], a picture of one's own in [`super::own_picture`], and what is counted in [`Spreads`].
 
+mod kept;
+
 use bit_diffusion::{
     engine::{ChainRequest, Event, ModelId, TrainingEvent},
     sampler::{Sampler, Settings},

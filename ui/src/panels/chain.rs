@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: the arithmetic. The panel asks for a chain and for a branch of it, and shows the steps that come.
 
+mod kept;
+
 use bit_diffusion::{
     engine::{ChainRequest, Classes, Command, Event, ModelId, ModelInfo},
     sampler::{Sampler, Settings},

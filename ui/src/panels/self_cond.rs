@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: training, which the panel of that name has.
 
+mod kept;
+
 use bit_diffusion::{
     engine::{ChainRequest, Classes, Event, Measure, ModelId, Slot},
     sampler::{Sampler, Settings},

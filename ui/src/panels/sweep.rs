@@ -64,6 +64,13 @@ impl SweepGrid {
         }
     }
 
+    /// The cells that are here, row by row.
+    pub fn rows(&self) -> [Vec<Arc<Cell>>; STEPS.len()] {
+        std::array::from_fn(|row| {
+            (0..TD.len()).filter_map(|column| self.cells.get(&(row, column))).map(|(cell, _)| cell.clone()).collect()
+        })
+    }
+
     /// Draws the grid; returns the steps and the time difference of a cell that was clicked.
     pub fn ui(&mut self, ui: &mut Ui, settings: &Settings, seed: u64, session: &mut Session) -> Option<(usize, f64)> {
         let request = SweepRequest {

@@ -3,6 +3,8 @@
 //! Three parts: the slider with its pictures and the two tracks, the grid of steps against time differences in [`super::sweep`], and the
 //! one big step in [`super::big_step`].
 
+mod kept;
+
 use bit_diffusion::{
     engine::{ChainRequest, Event, Frame, ModelId, Slot, TrainingEvent},
     sampler::{Sampler, Settings},

@@ -2,6 +2,8 @@
 //!
 //! Everything is known in closed form here, so this panel needs neither a network nor the engine.
 
+mod kept;
+
 use std::ops::ControlFlow;
 
 use bit_diffusion::{

@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: the settings, which are in [`super::train_form`], and writing files, which is for the shells.
 
+mod kept;
+
 use bit_diffusion::{
     checkpoint::{self, Precision},
     engine::{Command, Event, ModelId, PictureSheet, ShapesScore, TrainingCommand, TrainingEvent},

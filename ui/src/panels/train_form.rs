@@ -1,5 +1,7 @@
 //! The settings of a training run: what a person chooses, and the configuration that follows from it.
 
+mod kept;
+
 use bit_diffusion::{
     bits::Encoding,
     checkpoint::Header,

@@ -38,6 +38,11 @@ impl Curves {
         self.losses.is_empty()
     }
 
+    /// Every step: its number, the loss of its batch, and its learning rate.
+    pub fn steps(&self) -> impl Iterator<Item = (f64, f64, f64)> {
+        self.losses.iter().zip(&self.rates).map(|(loss, rate)| (loss.x, 10.0_f64.powf(loss.y), rate.y))
+    }
+
     /// Draws both, one above the other, each `height` high or less.
     pub fn ui(&self, ui: &mut Ui, height: f32) {
         let ink = Ink::Estimate.colour(ui);

@@ -34,6 +34,11 @@ pub(crate) fn columns(n: usize) -> usize {
 }
 
 impl SheetView {
+    /// The pictures that were shown last.
+    pub fn shown(&self) -> Option<&PictureSheet> {
+        self.shown.as_ref()
+    }
+
     /// Shows the pictures in a square of `side` points; says which pixel the pointer is over. `name` is for screen readers.
     pub fn show(&mut self, ui: &mut Ui, name: &str, sheet: &PictureSheet, side: f32) -> (Response, Option<Hovered>) {
         let is_same = self.shown.as_ref().is_some_and(|shown| {

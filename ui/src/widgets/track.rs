@@ -32,6 +32,8 @@ pub(crate) struct Track {
     /// The step of the first of the frames.
     first_step: usize,
     frames: Vec<Arc<Frame>>,
+    /// What the frames were made for, and with.
+    made_for: Option<(ChainRequest, ModelInfo)>,
     info: Option<ModelInfo>,
     n_evaluations: usize,
 }
@@ -45,6 +47,7 @@ impl Track {
             span: (0, 1),
             first_step: 0,
             frames: Vec::new(),
+            made_for: None,
             info: None,
             n_evaluations: 0,
         }
@@ -83,6 +86,7 @@ impl Track {
                     Phase::Waiting if first.step == self.span.0 => {
                         self.first_step = first.step;
                         self.frames.clone_from(frames);
+                        self.made_for = self.asked.clone().zip(self.info.clone());
                         self.phase = Phase::Coming;
                     }
                     Phase::Coming if first.step == self.first_step + self.frames.len() => {
@@ -109,6 +113,11 @@ impl Track {
     /// What the engine said of the model.
     pub fn info(&self) -> Option<&ModelInfo> {
         self.info.as_ref()
+    }
+
+    /// What the steps that are here were made for, and with: the newest request's, or still those of the one before.
+    pub fn made_for(&self) -> Option<&(ChainRequest, ModelInfo)> {
+        self.made_for.as_ref()
     }
 
     /// The steps that are here.
