@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks everything, on a fresh Debian machine with rustup too: what is missing it installs.
 #
-#   ./check.sh          format, lints, documentation, native tests, the page, the browser tests
+#   ./check.sh          format, lints, documentation, native tests, the window, the page, the browser tests
 #   ./check.sh quick    format, lints, native tests
 #
 # One line a stage, with its time. The first red stage stops the run and shows why. Everything built is kept in one folder outside
@@ -92,6 +92,16 @@ stage "native tests" native_tests
 parity=$(grep -o 'parity: .*' "$logs/native-tests.log")
 case $parity in *SKIPPED*) skip "CPU against GPU" "${parity#parity: SKIPPED, }" ;; *) echo "         $parity" ;; esac
 awk '/^test result:/ { passed += $4; failed += $6 } END { printf "%d passed, %d failed\n", passed, failed }' "$logs/native-tests.log"
+
+# The real window, on a screen that is none.
+if [ "$mode" = all ] && [ "$(uname)" = Linux ]; then
+    if { have Xvfb && have import; } ||
+        missing=$(packages xvfb imagemagick libxkbcommon-x11-0 libxcursor1 libxi6 libxrandr2); then
+        stage "window" e2e/window.sh "$CARGO_TARGET_DIR/release/bit-diffusion" "$logs/window"
+    else
+        skip "window" "$missing"
+    fi
+fi
 
 finish() {
     if [ ${#skipped[@]} = 0 ]; then

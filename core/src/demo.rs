@@ -1,6 +1,7 @@
 //! The demo models: networks that this project's own trainer made on a processor, part of the program.
 //!
-//! `assets/SOURCES.md` says how each was trained and how good it is. Only models that a program names are linked into it.
+//! `assets/SOURCES.md` says how each was trained and how good it is. A page has the first one only: with all of them it would be twice as
+//! long to load.
 
 use std::{fmt, str::FromStr};
 
@@ -15,24 +16,35 @@ pub enum Demo {
     #[default]
     ShapesUint8,
     /// Shapes in Gray code.
+    #[cfg(not(target_arch = "wasm32"))]
     ShapesGray,
     /// Shapes in shuffled bits.
+    #[cfg(not(target_arch = "wasm32"))]
     ShapesRand,
     /// CIFAR-10 by class.
+    #[cfg(not(target_arch = "wasm32"))]
     Cifar10Small,
 }
 
 impl Demo {
     /// Every demo model.
+    #[cfg(not(target_arch = "wasm32"))]
     pub const ALL: [Self; 4] = [Self::ShapesUint8, Self::ShapesGray, Self::ShapesRand, Self::Cifar10Small];
+
+    /// Every demo model.
+    #[cfg(target_arch = "wasm32")]
+    pub const ALL: [Self; 1] = [Self::ShapesUint8];
 
     /// The model's name: that of the preset it was trained with.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::ShapesUint8 => "shapes-uint8",
+            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesGray => "shapes-gray",
+            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesRand => "shapes-rand",
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Cifar10Small => "cifar10-small",
         }
     }
@@ -42,8 +54,11 @@ impl Demo {
     pub fn bytes(self) -> &'static [u8] {
         match self {
             Self::ShapesUint8 => include_bytes!("../../assets/models/shapes-uint8.safetensors"),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesGray => include_bytes!("../../assets/models/shapes-gray.safetensors"),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesRand => include_bytes!("../../assets/models/shapes-rand.safetensors"),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Cifar10Small => include_bytes!("../../assets/models/cifar10-small.safetensors"),
         }
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bit_diffusion::{
     checkpoint::Precision, device::DeviceChoice, experiment::Preset, sampler::Sampler, self_cond::SelfCond,
 };
+use bit_diffusion_ui::Panel;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 
 /// Ends the program for a combination of flags that means nothing, with 2, as for any other wrong flag.
@@ -19,7 +20,12 @@ pub(crate) fn refuse(kind: ErrorKind, message: &str) -> ! {
 /// Without a command it opens the studio in a window.
 #[derive(Debug, Parser)]
 #[command(name = "bit-diffusion", version)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
+    /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit or train; the last one by
+    /// default
+    #[arg(long)]
+    pub panel: Option<Panel>,
     /// What to do; the window if left out
     #[command(subcommand)]
     pub command: Option<Command>,

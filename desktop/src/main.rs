@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<()> {
     match cli.command {
-        None => studio::run(),
+        None => studio::run(cli.panel),
         Some(Command::Train(arguments)) => train::run(&arguments),
         Some(Command::Sample(arguments)) => sample::run(&arguments),
         Some(Command::Eval(arguments)) => eval::run(&arguments),

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bit_diffusion::{device::DeviceChoice, engine::Handle};
-use bit_diffusion_ui::{Studio, TITLE};
+use bit_diffusion_ui::{Panel, Studio, TITLE};
 use eframe::egui;
 
 use crate::{keep, save::write_atomically};
 
 /// What can be done without a window.
-const HEADLESS: &str = "without one, use the command line: bit-diffusion train, sample, inspect, presets, export, import \
+const HEADLESS: &str = "without one, use the command line: bit-diffusion train, sample, eval, inspect, presets, export, import \
                         (bit-diffusion help says more)";
 
 /// The studio as eframe wants it.
@@ -23,13 +23,16 @@ struct Window {
 }
 
 impl Window {
-    fn new(context: &egui::Context) -> Result<Self> {
+    fn new(context: &egui::Context, panel: Option<Panel>) -> Result<Self> {
         let context = context.clone();
         let engine = Handle::start(DeviceChoice::Auto, move || context.request_repaint());
         let mut studio = Studio::new(Box::new(engine.context("cannot start the engine's thread")?));
         let settings = keep::file();
         if let Some(text) = settings.as_deref().and_then(keep::read) {
             studio.restore(&text);
+        }
+        if let Some(panel) = panel {
+            studio.show(panel);
         }
         Ok(Self { studio, settings })
     }
@@ -92,7 +95,7 @@ impl eframe::App for Window {
 }
 
 /// Opens the window and stays until it is closed.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(panel: Option<Panel>) -> Result<()> {
     if !has_display() {
         bail!("there is no display to open a window on (neither DISPLAY nor WAYLAND_DISPLAY is set); {HEADLESS}");
     }
@@ -103,7 +106,11 @@ pub(crate) fn run() -> Result<()> {
             .with_drag_and_drop(true),
         ..Default::default()
     };
-    let open = eframe::run_native(TITLE, options, Box::new(|creation| Ok(Box::new(Window::new(&creation.egui_ctx)?))));
+    let open = eframe::run_native(
+        TITLE,
+        options,
+        Box::new(move |creation| Ok(Box::new(Window::new(&creation.egui_ctx, panel)?))),
+    );
     open.map_err(|error| anyhow!("cannot open a window: {error}; a graphical session is needed; {HEADLESS}"))
 }
 

@@ -2,7 +2,7 @@
 
 use bit_diffusion::{sampler::Sampler, self_cond::SelfCond};
 use egui::{ComboBox, DragValue, Slider, Ui};
-use egui_plot::Plot;
+use egui_plot::{AxisHints, Plot};
 
 /// A choice among named values.
 pub(crate) fn choice<T: Copy + PartialEq>(
@@ -62,8 +62,10 @@ pub(crate) fn n_steps(ui: &mut Ui, value: &mut usize) {
 /// The seed.
 pub(crate) fn seed(ui: &mut Ui, value: &mut u64) {
     ui.horizontal(|ui| {
-        ui.add(DragValue::new(value).speed(0.1));
-        ui.label("seed").on_hover_text("The same seed gives the same noise, in a window and in a browser.");
+        let number = ui.add(DragValue::new(value).speed(0.1));
+        let label = ui.label("seed");
+        number.labelled_by(label.id);
+        label.on_hover_text("The same seed gives the same noise, in a window and in a browser.");
         if ui.button("New noise").clicked() {
             *value = value.wrapping_add(1);
         }
@@ -98,4 +100,14 @@ pub(crate) fn is_narrow(ui: &Ui) -> bool {
 /// A plot that stays where it is: dragging and scrolling over it move the page.
 pub(crate) fn still_plot(name: &str) -> Plot<'_> {
     Plot::new(name).allow_drag(false).allow_zoom(false).allow_scroll(false).allow_boxed_zoom(false)
+}
+
+/// A vertical axis whose numbers may stand close together, for plots that are not high.
+pub(crate) fn tight_axis(label: &str) -> AxisHints<'_> {
+    AxisHints::new_y().label(label).label_spacing(egui::Rangef::new(6.0, 16.0))
+}
+
+/// A horizontal axis whose numbers may stand close together, for plots that are not wide.
+pub(crate) fn tight_x_axis() -> AxisHints<'static> {
+    AxisHints::new_x().label_spacing(egui::Rangef::new(20.0, 48.0))
 }

@@ -14,6 +14,7 @@ mod session;
 mod shortcuts;
 mod status;
 mod theme;
+mod tour;
 mod widgets;
 
 use std::sync::Arc;
@@ -74,6 +75,22 @@ impl Panel {
     }
 }
 
+impl std::str::FromStr for Panel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "chain" => Ok(Self::Chain),
+            "time-difference" => Ok(Self::TimeDifference),
+            "bits" => Ok(Self::Bits),
+            "self-conditioning" => Ok(Self::SelfCond),
+            "one-bit" => Ok(Self::Toy),
+            "train" => Ok(Self::Train),
+            _ => Err("the panels are chain, time-difference, bits, self-conditioning, one-bit and train".to_owned()),
+        }
+    }
+}
+
 /// The whole program, but for the window around it and the engine behind it.
 pub struct Studio {
     session: Session,
@@ -93,6 +110,7 @@ pub struct Studio {
     /// The settings as a shell has them, and when they were last compared.
     kept: Option<String>,
     compared_at: f64,
+    tour: tour::Tour,
     /// Whether the colours are in place.
     is_themed: bool,
 }
@@ -117,6 +135,7 @@ impl Studio {
             appearance: Appearance::default(),
             kept: None,
             compared_at: 0.0,
+            tour: tour::Tour::default(),
             is_themed: false,
         }
     }
@@ -142,6 +161,7 @@ impl Studio {
             self.note = None;
         }
         self.shortcuts.ui(ui);
+        self.tour_ui(ui);
         match self.pane() {
             Some((pane, session)) => pane.ui(ui, session),
             None => self.toy.ui(ui),
@@ -151,6 +171,11 @@ impl Studio {
     /// Brings a panel to the front.
     pub fn show(&mut self, panel: Panel) {
         self.panel = panel;
+    }
+
+    /// Opens the tour; the shells do, when somebody starts the program for the first time.
+    pub fn start_tour(&mut self) {
+        self.tour.start();
     }
 
     /// How many steps of the picture chain have been made, and how many there will be.
@@ -304,7 +329,7 @@ impl Studio {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
             // The window and the page have the name too: where there is little room it may go.
-            if ui.available_width() > 1150.0 {
+            if ui.available_width() > 1330.0 {
                 ui.heading(TITLE);
                 ui.add_space(8.0);
             }
@@ -321,6 +346,9 @@ impl Studio {
                 self.exporter.menu_ui(ui, shown, &mut self.session);
             });
             self.exporter.work_ui(ui, &mut self.session);
+            if ui.button("Tour").on_hover_text("Six short lessons").clicked() {
+                self.tour.start();
+            }
             if ui.button("?").on_hover_text("Keyboard shortcuts").clicked() {
                 self.shortcuts.toggle();
             }

@@ -81,6 +81,35 @@ fn another_chain_leaves_the_first_at_the_step_that_is_shown() {
 }
 
 #[test]
+fn a_pixel_that_is_clicked_shows_its_bits_and_their_value() {
+    let mut harness = studio([1280.0, 800.0]);
+    finish(&mut harness);
+    harness.run_steps(80);
+    harness.get_by_label("one bit plane").click();
+    harness.run_steps(3);
+    assert!(harness.query_by_label("Estimate x_pred, bit 7").is_some());
+    let name = "Samples of chain 1: estimate x_pred, step 60";
+    // The middle of the first sample, a quarter of the way to the middle of the grid.
+    let rect = harness.get_by_label(name).rect();
+    let at = rect.min + (rect.center() - rect.min) * 0.25;
+    harness.hover_at(at);
+    harness.run_steps(2);
+    harness.drag_at(at);
+    harness.drop_at(at);
+    harness.run_steps(2);
+    harness.remove_cursor();
+    harness.run_steps(3);
+    assert!(harness.query_by_label("Kept in view: estimate x_pred").is_some());
+    let text = harness.get_by_label_contains("red: value").accesskit_node().value().unwrap_or_default();
+    let (value, bits) = text.split_once(", bits ").expect("the value, then the bits");
+    let value: u32 = value.trim_start_matches("red: value ").parse().unwrap();
+    let digits: Vec<u32> = bits.split(' ').map(|digit| digit.parse().unwrap()).collect();
+    assert_eq!(digits.len(), 8);
+    // In base 2, bit 0 first.
+    assert_eq!(digits.iter().rev().fold(0, |sum, digit| 2 * sum + digit), value, "{text}");
+}
+
+#[test]
 fn a_job_can_be_cancelled_and_goes_on() {
     let mut harness = studio([1280.0, 800.0]);
     wait_for(&mut harness, "the first step is here", |harness| harness.state().progress().0 > 0);

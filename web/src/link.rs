@@ -9,13 +9,16 @@ use std::{
 };
 
 use bit_diffusion::{
-    device::DeviceChoice,
+    device::{self, DeviceChoice, Opened},
     engine::{Command, Engine, Event},
 };
 use bit_diffusion_ui::Link;
 use eframe::egui;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::js_sys::Promise;
+
+/// The device, and why it is this one.
+const WHY: &str = "CPU: pages compute on one thread of the processor";
 
 /// What the task and the studio hand each other.
 #[derive(Default)]
@@ -58,7 +61,11 @@ impl Link for Task {
 
 /// Works for as long as the page is open.
 async fn drive(shared: Rc<Shared>, context: egui::Context) {
-    let mut engine = Engine::open(&DeviceChoice::Cpu).await;
+    let mut engine = match device::open(&DeviceChoice::Cpu).await {
+        Ok(opened) => Engine::new(Opened { description: WHY.to_owned(), ..opened }),
+        // Says itself what failed.
+        Err(_) => Engine::open(&DeviceChoice::Cpu).await,
+    };
     loop {
         // All that has come, before the next piece of work: the newest wins.
         let commands = shared.commands.take();

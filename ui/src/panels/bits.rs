@@ -59,6 +59,14 @@ impl Default for Bits {
     }
 }
 
+impl Bits {
+    /// For the tour: the usual chain, from its beginning.
+    pub fn set_up(&mut self) {
+        let Self { settings, seed, player, .. } = Self::default();
+        (self.settings, self.seed, self.player) = (settings, seed, player);
+    }
+}
+
 impl Pane for Bits {
     fn on_event(&mut self, event: &Event, session: &mut Session) {
         if let Event::Training { event: TrainingEvent::Sheet { .. }, .. } = event
@@ -223,7 +231,8 @@ fn half_ui(
         .include_y(0.0)
         .include_x(-limit)
         .include_x(limit)
-        .y_axis_label("% of the bits")
+        .custom_x_axes(vec![controls::tight_x_axis()])
+        .custom_y_axes(vec![controls::tight_axis("% of the bits")])
         .show(ui, |plot| plot.bar_chart(BarChart::new("analog bits", bars).color(colour)));
     map.show(ui, &format!("{name} over all steps"), ink, spreads, at, limit)
 }

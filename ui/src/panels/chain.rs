@@ -85,7 +85,7 @@ impl Default for Chain {
         let wanted = Wanted {
             settings: Settings { n_steps: 60, ..Settings::default() },
             n: 16,
-            seed: 1,
+            seed: 0,
             classes: Classes::Each,
             branch: None,
         };
@@ -103,6 +103,14 @@ impl Default for Chain {
 
 /// The slot of the branch.
 const BRANCH: bit_diffusion::engine::Slot = bit_diffusion::engine::Slot(slots::CHAIN.0 + 1);
+
+impl Chain {
+    /// For the tour: a chain of the usual length, from its beginning.
+    pub fn set_up(&mut self) {
+        self.wanted = Self::default().wanted;
+        self.player = Player::default();
+    }
+}
 
 impl Pane for Chain {
     fn on_event(&mut self, event: &Event, _session: &mut Session) {
@@ -149,6 +157,9 @@ impl Chain {
         let wanted = &mut self.wanted;
         if let Some(info) = &session.info {
             wanted.settings.schedule = info.schedule;
+            if let Some((_, settings)) = &mut wanted.branch {
+                settings.schedule = info.schedule;
+            }
             if let Classes::One(class) = wanted.classes
                 && class >= info.n_classes
             {

@@ -73,10 +73,19 @@ impl Default for SelfCond {
             momentum: 0.5,
             weight: 3.0,
             n: 16,
-            seed: 1,
+            seed: 0,
         };
         let column = |index| Column { track: Track::new(Slot(slots::SELF_COND.0 + index)), view: SheetView::default() };
         Self { wanted, undo: Undo::new(wanted), columns: [0, 1, 2, 3].map(column), player: Player::default() }
+    }
+}
+
+impl SelfCond {
+    /// For the tour: so few steps that it matters.
+    pub fn set_up(&mut self) {
+        self.wanted = Self::default().wanted;
+        self.wanted.settings.n_steps = 10;
+        self.player = Player::default();
     }
 }
 

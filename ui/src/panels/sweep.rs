@@ -147,15 +147,18 @@ impl SweepGrid {
                         if response.on_hover_text(hint(cell)).clicked() {
                             chosen = Some((n_steps, td));
                         }
-                        let text = RichText::new(score_text(cell)).small();
+                        let text = RichText::new(score_text(cell));
                         let is_best = best[row] == Some(goodness(cell));
-                        ui.label(if is_best { text.strong().color(good) } else { text });
+                        ui.label(if is_best { text.color(good) } else { text });
+                        if let Some(score) = cell.score {
+                            ui.small(format!("{:.1}% wrong colours", 100.0 * score.off_palette));
+                        }
                     });
                 }
                 ui.end_row();
             }
         });
-        ui.weak("Green: the best of its row");
+        ui.weak("Exact: the share of pictures that are a scene to the last pixel. Green: the best of its row");
         chosen
     }
 
@@ -178,7 +181,7 @@ fn goodness(cell: &Cell) -> Goodness {
 /// The exact score of a cell, in few words.
 fn score_text(cell: &Cell) -> String {
     match cell.score {
-        Some(score) => format!("{:.0}% exact scenes", 100.0 * score.scenes),
+        Some(score) => format!("{:.0}% exact", 100.0 * score.scenes),
         None => format!("{:.1}% decided", 100.0 * cell.share_near_modes),
     }
 }

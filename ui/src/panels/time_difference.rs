@@ -52,6 +52,13 @@ impl Default for TimeDifference {
     }
 }
 
+impl TimeDifference {
+    /// For the tour: few steps, and no time difference yet.
+    pub fn set_up(&mut self) {
+        self.settings = Settings { n_steps: 5, td: 0.0, ..Settings::default() };
+    }
+}
+
 impl Pane for TimeDifference {
     fn on_event(&mut self, event: &Event, session: &mut Session) {
         if let Event::Training { event: TrainingEvent::Sheet { .. }, .. } = event

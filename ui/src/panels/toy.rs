@@ -23,7 +23,7 @@ const N_DRAWN: usize = 80;
 const N_COUNTED: usize = 2000;
 
 /// The values that are in sight.
-const LIMIT: f64 = 3.2;
+const LIMIT: f64 = 3.5;
 
 /// The width of the two distributions at the sides, in points.
 const SIDE: f32 = 110.0;
@@ -161,7 +161,7 @@ fn middle_ui(ui: &mut Ui, wanted: Wanted, paths: &Paths, width: f32) -> Option<f
     let ink_of = |is_one: bool| inks[usize::from(is_one)];
     let divide = Bernoulli::new(wanted.p).map(|bit| bit.divide());
     let plot = controls::still_plot("paths").width(width).x_axis_label("1 − t").y_axis_label("x_t");
-    let shown = plot.include_y(-LIMIT).include_y(LIMIT).show(ui, |plot| {
+    let shown = plot.show(ui, |plot| {
         for (path, is_one) in &paths.drawn {
             let name = if *is_one { "becomes 1" } else { "becomes −1" };
             let line = Line::new(name, PlotPoints::Borrowed(path)).color(ink_of(*is_one).gamma_multiply(0.5));
@@ -174,6 +174,7 @@ fn middle_ui(ui: &mut Ui, wanted: Wanted, paths: &Paths, width: f32) -> Option<f
         plot.line(Line::new("the chosen path", PlotPoints::Borrowed(path)).color(ink_of(*is_one)).width(4.0));
         let start = Points::new("its start", [0.0, wanted.start]).radius(8.0).color(ink_of(*is_one));
         plot.points(start);
+        plot.set_plot_bounds_y(-LIMIT..=LIMIT);
         plot.pointer_coordinate()
     });
     let is_moved = shown.response.dragged() || shown.response.clicked();
@@ -182,7 +183,7 @@ fn middle_ui(ui: &mut Ui, wanted: Wanted, paths: &Paths, width: f32) -> Option<f
 
 /// A distribution on its side, with the same values as the paths beside it.
 fn side_plot<'a>(name: &'a str, label: &'a str) -> Plot<'a> {
-    let plot = controls::still_plot(name).width(SIDE).include_y(-LIMIT).include_y(LIMIT).include_x(0.0);
+    let plot = controls::still_plot(name).width(SIDE).include_x(0.0);
     plot.show_axes([true, false]).x_axis_label(label).show_grid([false, true]).show_x(false).show_y(false)
 }
 
@@ -192,7 +193,10 @@ fn noise_ui(ui: &mut Ui) {
     let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
     let points = (-32..=32).map(|tenths| f64::from(tenths) / 10.0).map(|x| [density(x), x]);
     let line = Line::new("density of the noise", points.collect::<Vec<_>>()).color(ink).width(2.0);
-    side_plot("noise", "the noise").invert_x(true).show(ui, |plot| plot.line(line.allow_hover(false)));
+    side_plot("noise", "the noise").invert_x(true).show(ui, |plot| {
+        plot.line(line.allow_hover(false));
+        plot.set_plot_bounds_y(-LIMIT..=LIMIT);
+    });
 }
 
 fn bits_ui(ui: &mut Ui, p: f64, share_of_ones: f64) {
@@ -203,7 +207,10 @@ fn bits_ui(ui: &mut Ui, p: f64, share_of_ones: f64) {
         [Bar::new(value, share).width(0.35).fill(colour), wanted]
     });
     let chart = BarChart::new("the bits", bars.into_iter().flatten().collect()).horizontal().allow_hover(false);
-    side_plot("bits", "the bits").include_x(1.0).show(ui, |plot| plot.bar_chart(chart));
+    side_plot("bits", "the bits").include_x(1.0).show(ui, |plot| {
+        plot.bar_chart(chart);
+        plot.set_plot_bounds_y(-LIMIT..=LIMIT);
+    });
 }
 
 #[cfg(test)]

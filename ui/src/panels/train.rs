@@ -45,6 +45,8 @@ pub(crate) struct Train {
     form: TrainForm,
     pace: Pace,
     is_starting: bool,
+    /// Whether its pictures are to be scenes, which have an exact measure.
+    learns_shapes: bool,
     n_steps: usize,
     end: usize,
     /// When the first step since the last pause came, and which it was.
@@ -70,6 +72,7 @@ impl Default for Train {
             form: TrainForm::default(),
             pace: Pace::None,
             is_starting: false,
+            learns_shapes: true,
             n_steps: 0,
             end: 1,
             since: None,
@@ -240,7 +243,7 @@ impl Train {
             _ => "Trains with the settings on the left, on this machine",
         };
         if button.on_hover_text(hint).clicked() {
-            self.is_starting = true;
+            (self.is_starting, self.learns_shapes) = (true, self.form.learns_shapes());
             session.send(Command::Train { slot: slots::TRAIN, request: Box::new(self.form.request()) });
         }
         if let Some(last) = self.last.as_ref().filter(|_| self.form.origin.is_none()) {
@@ -303,7 +306,8 @@ impl Train {
         };
         ui.strong(format!("Samples after {} steps", sheet.n_steps));
         self.view.show(ui, "samples of the network in training", &sheet.pictures, ui.available_width().min(460.0));
-        if let Some(score) = sheet.score {
+        // The engine takes any network of such a size for one of scenes.
+        if let Some(score) = sheet.score.filter(|_| self.learns_shapes) {
             let text = format!(
                 "{:.1}% of the pixels have a colour that no scene has, {:.0}% of the pictures are exact scenes",
                 100.0 * score.off_palette,

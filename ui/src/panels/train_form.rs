@@ -157,6 +157,11 @@ impl TrainForm {
         }
     }
 
+    /// Whether the run learns scenes, which have an exact measure.
+    pub fn learns_shapes(&self) -> bool {
+        self.data == Data::Shapes
+    }
+
     /// Why the run cannot start, in words that help.
     pub fn problem(&self) -> Option<String> {
         if self.data == Data::Files && self.files.is_empty() {
@@ -213,7 +218,8 @@ impl TrainForm {
 
     fn files_ui(&mut self, ui: &mut Ui) {
         ui.horizontal(|ui| {
-            ui.label(format!("{} pictures", self.files.len()));
+            let plural = if self.files.len() == 1 { "" } else { "s" };
+            ui.label(format!("{} picture{plural}", self.files.len()));
             if !self.files.is_empty() && ui.small_button("Remove them").clicked() {
                 self.files.clear();
             }

@@ -18,9 +18,9 @@ fn times(settings: &Settings, step: usize) -> (f64, f64) {
 /// Draws the tracks over the width that there is; `current` is the step to point out.
 pub(crate) fn show(ui: &mut Ui, settings: &Settings, current: Option<usize>) {
     let font = FontId::proportional(12.0);
-    let size = Vec2::new(ui.available_width(), 124.0);
+    let size = Vec2::new(ui.available_width(), 140.0);
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
-    let inner = Rect::from_min_max(rect.min + Vec2::new(14.0, 22.0), rect.max - Vec2::new(14.0, 40.0));
+    let inner = Rect::from_min_max(rect.min + Vec2::new(14.0, 22.0), rect.max - Vec2::new(14.0, 56.0));
     let [clock, state] = [inner.top(), inner.bottom()];
     let [told_ink, state_ink] = [Ink::Clock, Ink::State].map(|ink| ink.colour(ui));
     let text_ink = ui.visuals().weak_text_color();
@@ -65,8 +65,8 @@ pub(crate) fn show(ui: &mut Ui, settings: &Settings, current: Option<usize>) {
             point(step, true);
             let (told, at_state) = times(settings, step);
             let text = format!("step {}: told t = {told:.2}, the state is at t = {at_state:.2}", step + 1);
-            let middle = below(inner.center().x, 1.0);
-            painter.text(middle, Align2::CENTER_TOP, &text, font, ui.visuals().text_color());
+            let left = below(inner.left() - 8.0, 2.0);
+            painter.text(left, Align2::LEFT_TOP, &text, font, ui.visuals().text_color());
             format!("The clock against the state, {text}")
         }
     };

@@ -43,11 +43,15 @@ impl HeatMap {
         let line = Ink::Clock.colour(ui);
         let plot = controls::still_plot(name).height(150.0).show_grid(false).set_margin_fraction(Vec2::ZERO);
         let whole = |_: GridInput| (-2..=2).map(|value| GridMark { value: f64::from(value), step_size: 1.0 }).collect();
-        let shown = plot.x_axis_label("step").y_axis_label("value").y_grid_spacer(whole).show(ui, |plot| {
-            plot.image(PlotImage::new(name, texture, centre, size).allow_hover(false));
-            plot.vline(VLine::new("shown step", at as f64 + 1.0).color(line).width(2.0).allow_hover(false));
-            plot.pointer_coordinate()
-        });
+        let shown = plot
+            .x_axis_label("step")
+            .custom_y_axes(vec![controls::tight_axis("value")])
+            .y_grid_spacer(whole)
+            .show(ui, |plot| {
+                plot.image(PlotImage::new(name, texture, centre, size).allow_hover(false));
+                plot.vline(VLine::new("shown step", at as f64 + 1.0).color(line).width(2.0).allow_hover(false));
+                plot.pointer_coordinate()
+            });
         let response = shown
             .response
             .on_hover_text("How the bits part: the brighter, the more bits have this value. Click to go to a step");

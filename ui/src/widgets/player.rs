@@ -55,9 +55,10 @@ impl Player {
         let now = ui.input(|input| input.time);
         let pause = 1.0 / self.steps_per_second;
         if now >= next_at {
-            if self.shown < last && self.shown + 1 < n_made {
-                self.shown += 1;
-            }
+            // A screen that draws seldom skips steps: the speed is in seconds.
+            let late = if next_at > 0.0 { now - next_at } else { 0.0 };
+            let n = 1 + (late * self.steps_per_second) as usize;
+            self.shown = (self.shown + n).min(last).min(n_made.saturating_sub(1)).max(self.shown);
             self.next_at = (self.shown < last).then_some(now + pause);
         }
         if self.next_at.is_some() {

@@ -56,11 +56,11 @@ impl SheetView {
         let [width, height] = texture.size();
         let zoom = side / width.max(height) as f32;
         let size = Vec2::new(width as f32, height as f32) * zoom;
-        let image = Image::from_texture(SizedTexture::new(texture.id(), size))
-            .alt_text(name)
-            .bg_fill(ui.visuals().widgets.noninteractive.bg_stroke.color)
-            .sense(Sense::click_and_drag());
-        let response = ui.add(image);
+        let image =
+            Image::from_texture(SizedTexture::new(texture.id(), size)).alt_text(name).sense(Sense::click_and_drag());
+        // What shows in the gaps: bright pictures would merge with a bright background.
+        let gaps = ui.visuals().widgets.noninteractive.bg_stroke.color;
+        let response = ui.add(image.bg_fill(gaps));
         let hovered = response.hover_pos().and_then(|at| pixel_at(sheet, response.rect, at));
         (response, hovered)
     }

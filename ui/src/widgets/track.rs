@@ -81,7 +81,7 @@ impl Track {
             }
             Event::Frames { slot, frames } if *slot == self.slot => {
                 let Some(first) = frames.first() else { return };
-                // Steps of a chain that another one has replaced do not count.
+                // While a slider is dragged these may be steps of the request before: seen a moment too long, they still show where it goes.
                 match self.phase {
                     Phase::Waiting if first.step == self.span.0 => {
                         self.first_step = first.step;
