@@ -155,6 +155,7 @@ impl Studio {
         if !self.session.errors.is_empty() {
             egui::Panel::top("errors").show(ui, |ui| errors_ui(ui, &mut self.session.errors));
         }
+        self.exporter.work_ui(ui, &mut self.session);
         if let Some(note) = &self.note
             && egui::Panel::top("note").show(ui, |ui| note_ui(ui, note)).inner
         {
@@ -345,7 +346,6 @@ impl Studio {
                 let shown = self.shown();
                 self.exporter.menu_ui(ui, shown, &mut self.session);
             });
-            self.exporter.work_ui(ui, &mut self.session);
             if ui.button("Tour").on_hover_text("Six short lessons").clicked() {
                 self.tour.start();
             }

@@ -12,7 +12,7 @@ use crate::program::Place;
 
 /// The line for a chain, and the pictures of its last step, as the engine of a window makes them.
 fn made(request: &ChainRequest) -> (String, PictureSheet) {
-    let mut engine = Handle::start(DeviceChoice::Cpu, || {}).unwrap();
+    let engine = Handle::start(DeviceChoice::Cpu, || {}).unwrap();
     engine.send(Command::Chain { slot: Slot(0), request: request.clone() });
     let (mut line, mut pictures) = (None, None);
     loop {
