@@ -22,8 +22,7 @@ pub(crate) fn refuse(kind: ErrorKind, message: &str) -> ! {
 #[command(name = "bit-diffusion", version)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
-    /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit or train; the last one by
-    /// default
+    /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit or train; by default the last one
     #[arg(long)]
     pub panel: Option<Panel>,
     /// What to do; the window if left out

@@ -28,8 +28,11 @@ impl Window {
         let engine = Handle::start(DeviceChoice::Auto, move || context.request_repaint());
         let mut studio = Studio::new(Box::new(engine.context("cannot start the engine's thread")?));
         let settings = keep::file();
-        if let Some(text) = settings.as_deref().and_then(keep::read) {
-            studio.restore(&text);
+        let kept = settings.as_deref().and_then(keep::read);
+        match (&kept, panel) {
+            (Some(text), _) => studio.restore(text),
+            (None, None) => studio.start_tour(),
+            (None, Some(_)) => {}
         }
         if let Some(panel) = panel {
             studio.show(panel);

@@ -103,6 +103,7 @@ pub struct Studio {
     train: Train,
     status: status::Status,
     shortcuts: shortcuts::Shortcuts,
+    tour: tour::Tour,
     exporter: Exporter,
     /// What a shell said last, until it is dismissed.
     note: Option<String>,
@@ -110,7 +111,6 @@ pub struct Studio {
     /// The settings as a shell has them, and when they were last compared.
     kept: Option<String>,
     compared_at: f64,
-    tour: tour::Tour,
     /// Whether the colours are in place.
     is_themed: bool,
 }
@@ -130,12 +130,12 @@ impl Studio {
             train: Train::default(),
             status: status::Status::default(),
             shortcuts: shortcuts::Shortcuts::default(),
+            tour: tour::Tour::default(),
             exporter: Exporter::default(),
             note: None,
             appearance: Appearance::default(),
             kept: None,
             compared_at: 0.0,
-            tour: tour::Tour::default(),
             is_themed: false,
         }
     }

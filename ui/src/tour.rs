@@ -21,11 +21,11 @@ struct Lesson {
 const LESSONS: [Lesson; 6] = [
     Lesson {
         title: "Pictures are bits",
-        panel: Panel::Bits,
+        panel: Panel::Chain,
         text: "A computer writes every colour value, 0 to 255, as eight bits. Bit Diffusion takes each bit as a number on a line, −1 for a 0 and \
                +1 for a 1, that may also lie in between: an analog bit. So a method for smooth numbers can make things that are not smooth.",
-        look: "Below the histograms, flip single bits of a value and see where it jumps. In the histograms, a finished picture has two peaks, at \
-               −1 and +1, and nothing in between.",
+        look: "Noise becomes pictures. Point at any pixel: the bars are its analog bits. At the beginning they lie anywhere, at the \
+               end all of them are at one of the two marks.",
         equation: "x_0 = 2·bit − 1, read back as bit = 1 where x > 0",
     },
     Lesson {
@@ -147,7 +147,7 @@ impl Studio {
         if let Some(lesson) = self.tour.take_set_up() {
             self.panel = LESSONS[lesson].panel;
             match lesson {
-                2 => self.chain.set_up(),
+                0 | 2 => self.chain.set_up(),
                 3 => self.self_cond.set_up(),
                 4 => self.time_difference.set_up(),
                 _ => self.bits.set_up(),

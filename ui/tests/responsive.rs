@@ -83,7 +83,7 @@ fn frames_go_on_while_the_engine_is_busy_and_cancelling_works() {
         harness.step();
         longest = longest.max(before.elapsed().unwrap());
         n_frames += 1;
-        assert!(start.elapsed().unwrap() < Duration::from_secs(60), "{:?}", harness.state().progress());
+        assert!(start.elapsed().unwrap() < Duration::from_mins(1), "{:?}", harness.state().progress());
         thread::sleep(Duration::from_millis(5));
     }
     assert!(start.elapsed().unwrap() >= 2 * SLOW, "the denoiser was not slow");

@@ -12,7 +12,7 @@ fn the_lessons_lead_through_the_panels() {
     harness.get_by_label("Tour").click();
     // What only the panel of each lesson shows, once the engine has answered.
     let lessons = [
-        ("Pictures are bits", "Numbers as bits"),
+        ("Pictures are bits", "Another way from here"),
         ("Adding noise is easy", "Numbers as bits"),
         ("The way back", "Another way from here"),
         ("Looking at one's last guess", "Off: told nothing"),

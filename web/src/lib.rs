@@ -77,8 +77,9 @@ pub async fn start() -> Result<(), JsValue> {
     let on = canvas.clone();
     let page = |creation: &eframe::CreationContext<'_>| {
         let mut studio = Studio::new(Box::new(link::Task::start(creation.egui_ctx.clone())));
-        if let Some(text) = storage().and_then(|storage| storage.get_item(SETTINGS).ok().flatten()) {
-            studio.restore(&text);
+        match storage().and_then(|storage| storage.get_item(SETTINGS).ok().flatten()) {
+            Some(text) => studio.restore(&text),
+            None => studio.start_tour(),
         }
         Page { studio, canvas: on, shown: None, files: Rc::default() }
     };

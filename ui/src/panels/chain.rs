@@ -276,7 +276,7 @@ impl Chain {
         }
         let (_, n_steps) = self.steps();
         // What the pictures leave over is the plot's.
-        let plot = (ui.available_height() - 30.0).clamp(PLOT, 2.0 * PLOT);
+        let plot = (ui.available_height() - 30.0).clamp(PLOT, 3.0 * PLOT);
         if let Some(step) = quality::ui(ui, "quality of the chain", &series, shown, n_steps, plot) {
             self.player.go_to(step);
         }

@@ -158,7 +158,7 @@ impl SweepGrid {
                 ui.end_row();
             }
         });
-        ui.weak("Exact: the share of pictures that are a scene to the last pixel. Green: the best of its row");
+        ui.weak("Flawless: the share of pictures that are a scene to the last pixel. Green: the best of its row");
         chosen
     }
 
@@ -171,7 +171,7 @@ impl SweepGrid {
     }
 }
 
-/// More is better: first the share of exact scenes, or of decided bits; among equals the share of right colours.
+/// More is better: first the share of flawless scenes, or of decided bits; among equals the share of right colours.
 type Goodness = (f64, f64);
 
 fn goodness(cell: &Cell) -> Goodness {
@@ -181,7 +181,7 @@ fn goodness(cell: &Cell) -> Goodness {
 /// The exact score of a cell, in few words.
 fn score_text(cell: &Cell) -> String {
     match cell.score {
-        Some(score) => format!("{:.0}% exact", 100.0 * score.scenes),
+        Some(score) => format!("{:.0}% flawless", 100.0 * score.scenes),
         None => format!("{:.1}% decided", 100.0 * cell.share_near_modes),
     }
 }

