@@ -25,7 +25,7 @@ pub fn command_line(request: &ChainRequest, info: &ModelInfo, name: &str, out: &
         return Err("the command line would make so many pictures in several batches; ask for fewer");
     }
     let settings = &request.settings;
-    let mut line = format!(
+    let line = format!(
         "bit-diffusion sample {model} --steps {} --sampler {} --td {} --self-cond {} --n {} --seed {}",
         settings.n_steps,
         settings.sampler.label().to_ascii_lowercase(),
@@ -34,18 +34,19 @@ pub fn command_line(request: &ChainRequest, info: &ModelInfo, name: &str, out: &
         request.n,
         request.seed,
     );
+    let (mut class, mut guidance) = (String::new(), String::new());
     if info.n_classes > 0 {
         match request.classes {
             Classes::Each => {}
-            Classes::One(class) => line += &format!(" --class {class}"),
+            Classes::One(one) => class = format!(" --class {one}"),
             Classes::Any => return Err("the command line always asks for a class; choose one here, or each in turn"),
         }
         #[expect(clippy::float_cmp, reason = "exactly 1 is no guidance, for the command line too")]
         if settings.guidance != 1.0 {
-            line += &format!(" --guidance {}", settings.guidance);
+            guidance = format!(" --guidance {}", settings.guidance);
         }
     }
-    Ok(line + " --out " + out)
+    Ok(line + &class + &guidance + " --out " + out)
 }
 
 /// A file's name as shells understand it.

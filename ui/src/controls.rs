@@ -62,8 +62,10 @@ pub(crate) fn n_steps(ui: &mut Ui, value: &mut usize) {
 /// The seed.
 pub(crate) fn seed(ui: &mut Ui, value: &mut u64) {
     ui.horizontal(|ui| {
-        ui.add(DragValue::new(value).speed(0.1));
-        ui.label("seed").on_hover_text("The same seed gives the same noise, in a window and in a browser.");
+        let number = ui.add(DragValue::new(value).speed(0.1));
+        let label = ui.label("seed");
+        number.labelled_by(label.id);
+        label.on_hover_text("The same seed gives the same noise, in a window and in a browser.");
         if ui.button("New noise").clicked() {
             *value = value.wrapping_add(1);
         }

@@ -83,9 +83,12 @@ impl Table {
     pub fn row(&mut self, fields: &[String]) {
         let fields: Vec<String> = fields
             .iter()
-            .map(|field| match field.contains([',', '"', '\n']) {
-                true => format!("\"{}\"", field.replace('"', "\"\"")),
-                false => field.clone(),
+            .map(|field| {
+                if field.contains([',', '"', '\n']) {
+                    format!("\"{}\"", field.replace('"', "\"\""))
+                } else {
+                    field.clone()
+                }
             })
             .collect();
         self.text += &(fields.join(",") + "\n");
@@ -290,8 +293,14 @@ impl Exporter {
     pub fn work_ui(&mut self, ui: &mut Ui, session: &mut Session) {
         let Some((mut film, shown)) = self.film.take() else { return };
         let (step, n_pages) = film.progress();
-        ui.label(format!("making the GIF: {step} of {n_pages}"));
-        if ui.button("Cancel the GIF").clicked() {
+        let row = egui::Panel::top("film").show(ui, |ui| {
+            let row = ui.horizontal(|ui| {
+                ui.label(format!("making the GIF: {step} of {n_pages} steps"));
+                ui.button("Cancel the GIF")
+            });
+            row.inner
+        });
+        if row.inner.clicked() {
             return;
         }
         if let Err(error) = film.add(&shown.page(step)) {

@@ -155,6 +155,7 @@ impl Studio {
         if !self.session.errors.is_empty() {
             egui::Panel::top("errors").show(ui, |ui| errors_ui(ui, &mut self.session.errors));
         }
+        self.exporter.work_ui(ui, &mut self.session);
         if let Some(note) = &self.note
             && egui::Panel::top("note").show(ui, |ui| note_ui(ui, note)).inner
         {
@@ -329,7 +330,7 @@ impl Studio {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
             // The window and the page have the name too: where there is little room it may go.
-            if ui.available_width() > 1150.0 {
+            if ui.available_width() > 1330.0 {
                 ui.heading(TITLE);
                 ui.add_space(8.0);
             }
@@ -339,16 +340,15 @@ impl Studio {
             ui.add_space(8.0);
             chooser::ui(ui, &mut self.session);
             theme::ui(ui);
-            if ui.button("Tour").on_hover_text("Six short lessons").clicked() {
-                self.tour.start();
-            }
             theme::scale_ui(ui);
             self.appearance = Appearance::of(ui.ctx());
             ui.menu_button("Export", |ui| {
                 let shown = self.shown();
                 self.exporter.menu_ui(ui, shown, &mut self.session);
             });
-            self.exporter.work_ui(ui, &mut self.session);
+            if ui.button("Tour").on_hover_text("Six short lessons").clicked() {
+                self.tour.start();
+            }
             if ui.button("?").on_hover_text("Keyboard shortcuts").clicked() {
                 self.shortcuts.toggle();
             }
