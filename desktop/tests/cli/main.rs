@@ -224,7 +224,7 @@ fn a_run_that_goes_astray_keeps_its_last_good_checkpoint() {
 #[test]
 fn without_a_display_the_headless_commands_are_named() {
     if cfg!(target_os = "linux") {
-        Place::new().fails("", 1, &["no display", "DISPLAY", "train, sample, inspect"]);
+        Place::new().fails("", 1, &["no display", "DISPLAY", "train, sample, eval, inspect"]);
     }
 }
 
