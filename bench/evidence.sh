@@ -29,6 +29,5 @@ for encoding in uint8 gray rand; do
     question "encoding-$encoding" "shapes-$encoding" "${many[@]}" --steps 10,100
 done
 if [ $# -ge 3 ]; then
-    question cifar10 cifar10-small --data "$2" --features "$3" --n 512 --seeds 2 --steps 50 --self-cond off,previous
-    question cifar10-time-difference cifar10-small --data "$2" --features "$3" --n 512 --seeds 2 --steps 10 --td 0,1,3
+    question cifar10 cifar10-small --data "$2" --features "$3" --n 256 --seeds 2 --steps 20 --td 0,3 --self-cond off,previous
 fi
