@@ -9,11 +9,11 @@ use bit_diffusion::{
     data::shapes,
     device,
     model::{Condition, UNet},
+    picture_file::Film,
     rng::Rng,
     sampler::{Chain, Settings, State, Step},
 };
 use burn::tensor::{Device, Tensor};
-use image::RgbImage;
 use serde::Serialize;
 
 use crate::{
@@ -32,6 +32,9 @@ const MAX_BATCH_PIXELS: usize = 1 << 16;
 /// The most pictures and the most frames of a GIF.
 const GIF_PICTURES: usize = 16;
 const GIF_FRAMES: usize = 100;
+
+/// How long a GIF plays.
+const GIF_SECONDS: f64 = 8.0;
 
 /// What to make.
 pub(crate) struct Request {
@@ -171,7 +174,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
     drop(bytes);
 
     let started = Instant::now();
-    let mut film = arguments.chain.as_ref().map(|_| Film::new(&network, arguments.steps));
+    let mut film = arguments.chain.as_ref().map(|_| ChainFilm::new(&network, arguments.steps)).transpose()?;
     let mut histograms = arguments.histogram.as_ref().map(|_| Histograms::new(header.config.network.scale));
     let n_batches = arguments.n.div_ceil(batch_size(header.config.network.size));
     let mut reporter = Reporter::new(n_batches * arguments.steps, 0);
@@ -191,12 +194,12 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
     let samples = drawn?.context("sampling was broken off")?;
     let seconds = started.elapsed().as_secs_f64();
 
-    write_atomically(&arguments.out, &sheet::png(&sheet::grid(&samples.pictures))?)?;
+    write_atomically(&arguments.out, &samples.pictures.png()?)?;
     if let (Some(path), Some(film)) = (&arguments.chain, film) {
-        write_atomically(path, &sheet::gif(film.frames, 8.0)?)?;
+        write_atomically(path, &film.film.finish())?;
     }
     if let (Some(path), Some(histograms)) = (&arguments.histogram, histograms) {
-        write_atomically(path, &sheet::png(&histograms.draw()?)?)?;
+        write_atomically(path, &sheet::plot_png(&histograms.draw()?)?)?;
     }
     let report = Report {
         model: arguments.model.display().to_string(),
@@ -233,35 +236,38 @@ pub(crate) fn shapes_score(pictures: &Pictures) -> Option<ShapesScore> {
     Some(ShapesScore { off_palette: off as f64 / n_pixels, scenes: scenes as f64 / n })
 }
 
-/// The frames of a GIF: on the left what the state shows, read by threshold, on the right what the estimate does.
-struct Film {
+/// A GIF on its way: on the left what the state shows, read by threshold, on the right what the estimate does.
+struct ChainFilm {
     empty: Pictures,
     codec: Codec,
-    /// One frame for so many steps.
+    /// One page for so many steps, and one for the last.
     every: usize,
     n_steps: usize,
-    frames: Vec<RgbImage>,
+    film: Film,
 }
 
-impl Film {
-    fn new(network: &UNet, n_steps: usize) -> Self {
-        let codec = network.config().codec().expect("the network has this codec");
+impl ChainFilm {
+    fn new(network: &UNet, n_steps: usize) -> Result<Self> {
         let every = n_steps.div_ceil(GIF_FRAMES).max(1);
-        Self { empty: no_pictures(network), codec, every, n_steps, frames: Vec::new() }
+        let n_pages = (0..n_steps).filter(|&step| is_shown(step, every, n_steps)).count();
+        let film = Film::new(n_pages, GIF_SECONDS)?;
+        Ok(Self { empty: no_pictures(network), codec: network.config().codec()?, every, n_steps, film })
     }
 
     fn add(&mut self, step: &Step<4>) -> Result<()> {
-        if !step.step.is_multiple_of(self.every) && step.step + 1 != self.n_steps {
+        if !is_shown(step.step, self.every, self.n_steps) {
             return Ok(());
         }
         let side = |bits: &Tensor<4>| {
             let values = decode(&self.codec, bits.clone())?;
-            Ok::<_, anyhow::Error>(sheet::grid(&Pictures { values, ..self.empty.clone() }.first(GIF_PICTURES)))
+            Ok::<_, anyhow::Error>(Pictures { values, ..self.empty.clone() }.first(GIF_PICTURES).sheet())
         };
-        let frame = sheet::beside(&side(&step.x_t)?, &side(&step.x_pred)?);
-        self.frames.push(frame);
-        Ok(())
+        Ok(self.film.add(&vec![vec![side(&step.x_t)?, side(&step.x_pred)?]])?)
     }
+}
+
+fn is_shown(step: usize, every: usize, n_steps: usize) -> bool {
+    step.is_multiple_of(every) || step + 1 == n_steps
 }
 
 #[cfg(test)]

@@ -171,8 +171,7 @@ impl RunFolder {
     fn sheet(&self, trainer: &Trainer, values: Vec<u32>) -> Result<PathBuf> {
         let UNetConfig { channels, size, alphabet, .. } = trainer.config().network;
         let path = self.folder.join("samples").join(format!("{:06}.png", trainer.n_steps()));
-        let grid = sheet::grid(&sheet::Pictures { channels, size, alphabet, values });
-        write_atomically(&path, &sheet::png(&grid)?)?;
+        write_atomically(&path, &sheet::Pictures { channels, size, alphabet, values }.png()?)?;
         Ok(path)
     }
 }

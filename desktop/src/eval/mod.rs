@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &EvalArguments) -> Result<()> {
     write(arguments, "eval.csv", table.csv().as_bytes())?;
     write(arguments, "eval.json", serde_json::to_string_pretty(&table)?.as_bytes())?;
     match plot::draw(&table)? {
-        Some(picture) => write(arguments, "eval.png", &sheet::png(&picture)?),
+        Some(picture) => write(arguments, "eval.png", &sheet::plot_png(&picture)?),
         None => Ok(()),
     }
 }
