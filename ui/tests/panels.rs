@@ -8,7 +8,6 @@ use egui_kittest::{
     Harness,
     kittest::{NodeT as _, Queryable as _},
 };
-use web_time::Instant;
 
 fn studio(panel: Panel) -> Harness<'static, Studio> {
     let engine = Handle::start(DeviceChoice::Cpu, || {}).unwrap();
@@ -236,15 +235,13 @@ fn frames_go_on_while_the_engine_is_busy() {
     slide(&mut harness, "pictures a step", 64.0);
     click(&mut harness, "Start training");
     wait_for(&mut harness, "step 1 of 1000");
-    // Now a step takes seconds. A frame that waited for the engine would take as long.
-    let (start, mut n_frames, mut longest) = (Instant::now(), 0, Duration::ZERO);
+    // Now a step takes seconds. If frames waited for the engine, there would be one a step.
+    let mut n_frames = 0;
     while shown(&harness, "step 2 of 1000").is_empty() {
-        let before = Instant::now();
         harness.step();
-        (n_frames, longest) = (n_frames + 1, longest.max(before.elapsed()));
+        n_frames += 1;
     }
-    let whole = start.elapsed();
-    assert!(n_frames > 10 && longest < whole / 4, "{n_frames} frames in {whole:?}, the longest took {longest:?}");
+    assert!(n_frames > 10, "only {n_frames} frames during a step");
     click(&mut harness, "Stop");
     wait_for(&mut harness, "Go on from step");
 }
