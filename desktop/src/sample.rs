@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use bit_diffusion::{
     bits::Codec,
     checkpoint,
-    data::shapes,
+    data::shapes::{self, ShapesScore},
     device,
     model::{Condition, UNet},
     picture_file::Film,
@@ -133,15 +133,6 @@ struct Report<'a> {
     shapes: Option<ShapesScore>,
 }
 
-/// How exact pictures of shapes are.
-#[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct ShapesScore {
-    /// The share of pixels whose colour is not of the palette.
-    pub off_palette: f64,
-    /// The share of pictures that are a scene, to the last pixel.
-    pub scenes: f64,
-}
-
 /// Samples as the flags say.
 pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
     let bytes = files::read_model(&arguments.model, MODEL)?;
@@ -226,14 +217,8 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
 
 /// The exact score, if the pictures are of the size and colours of shapes.
 pub(crate) fn shapes_score(pictures: &Pictures) -> Option<ShapesScore> {
-    if (pictures.channels, pictures.size, pictures.alphabet) != (3, shapes::SIZE, 256) {
-        return None;
-    }
-    let n = pictures.each().len() as f64;
-    let off: usize = pictures.each().map(shapes::n_off_palette).sum();
-    let scenes = pictures.each().filter(|picture| shapes::Scene::parse(picture).is_some()).count();
-    let n_pixels = n * (shapes::SIZE * shapes::SIZE) as f64;
-    Some(ShapesScore { off_palette: off as f64 / n_pixels, scenes: scenes as f64 / n })
+    let is_shapes = (pictures.channels, pictures.size, pictures.alphabet) == (3, shapes::SIZE, 256);
+    is_shapes.then(|| ShapesScore::of(&pictures.values))
 }
 
 /// A GIF on its way: on the left what the state shows, read by threshold, on the right what the estimate does.

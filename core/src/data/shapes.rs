@@ -4,6 +4,8 @@
 //! at all is exact too: [`Scene::parse`].
 
 use super::{DataError, Picture, Pictures};
+use serde::Serialize;
+
 use crate::rng::Rng;
 
 /// The width and height of a scene, in pixels.
@@ -213,6 +215,27 @@ pub fn n_off_palette(picture: &[u32]) -> usize {
     (0..picture.len() / 3).filter(|&pixel| colour_at(picture, pixel).is_none()).count()
 }
 
+/// How exact pictures of shapes are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ShapesScore {
+    /// The share of pixels whose colour is not of the palette.
+    pub off_palette: f64,
+    /// The share of pictures that are a scene, to the last pixel.
+    pub scenes: f64,
+}
+
+impl ShapesScore {
+    /// The score of pictures, one after the other, each laid out as [`Scene::render`] does.
+    #[must_use]
+    pub fn of(pictures: &[u32]) -> Self {
+        let pictures = pictures.chunks_exact(3 * SIZE * SIZE);
+        let n = pictures.len() as f64;
+        let off: usize = pictures.clone().map(n_off_palette).sum();
+        let scenes = pictures.filter(|picture| Scene::parse(picture).is_some()).count();
+        Self { off_palette: off as f64 / (n * (SIZE * SIZE) as f64), scenes: scenes as f64 / n }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,6 +259,14 @@ mod tests {
             assert_eq!(n_off_palette(&picture), 1);
             assert_eq!(Scene::parse(&picture), None);
         }
+    }
+
+    #[test]
+    fn the_score_counts_pixels_and_scenes() {
+        let scene = Scene::random(&mut Rng::new(1)).render();
+        let mut broken = scene.clone();
+        broken[0] ^= 1;
+        assert_eq!(ShapesScore::of(&[scene, broken].concat()), ShapesScore { off_palette: 1.0 / 512.0, scenes: 0.5 });
     }
 
     #[test]

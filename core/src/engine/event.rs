@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use half::f16;
-use serde::Serialize;
 
 use super::{BigStepRequest, ChainRequest, ModelId, Slot, SweepRequest};
 use crate::{
     bits::{Codec, Encoding},
     checkpoint::Header,
+    data::shapes::ShapesScore,
     metrics::bits::Histogram,
     schedule::Schedule,
     train::{Progress, TrainConfig},
@@ -196,15 +196,6 @@ pub enum Measure {
     Shapes,
     /// Nothing exact.
     None,
-}
-
-/// How exact pictures of shapes are.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ShapesScore {
-    /// The share of pixels whose colour is not of the palette.
-    pub off_palette: f64,
-    /// The share of pictures that are a scene, to the last pixel.
-    pub scenes: f64,
 }
 
 /// Pictures of one size, read from analog bits by threshold.

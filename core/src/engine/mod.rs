@@ -54,11 +54,12 @@ pub use self::{
     },
     error::EngineError,
     event::{
-        BigStepPart, Cell, Contents, Event, Frame, Measure, Memory, ModelInfo, PictureSheet, ShapesScore, StartedJob,
-        TrainingEvent, View,
+        BigStepPart, Cell, Contents, Event, Frame, Measure, Memory, ModelInfo, PictureSheet, StartedJob, TrainingEvent,
+        View,
     },
     model::{Model, built_in},
 };
+pub use crate::data::shapes::ShapesScore;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::Handle;
 

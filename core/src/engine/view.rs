@@ -7,7 +7,7 @@ use half::f16;
 
 use super::{EngineError, Measure, ModelInfo, PictureSheet, ShapesScore, View};
 use crate::{
-    data::shapes::{self, Scene},
+    data::shapes,
     metrics::bits::{Histogram, share_near_modes},
 };
 
@@ -83,15 +83,7 @@ pub(super) fn symbols(sheet: &PictureSheet, info: &ModelInfo) -> Result<Vec<u32>
 
 /// How exact pictures are, where that can be said.
 pub(super) fn score(symbols: &[u32], info: &ModelInfo) -> Option<ShapesScore> {
-    if info.measure != Measure::Shapes {
-        return None;
-    }
-    let pictures = symbols.chunks_exact(3 * shapes::SIZE * shapes::SIZE);
-    let n = pictures.len() as f64;
-    let off: usize = pictures.clone().map(shapes::n_off_palette).sum();
-    let scenes = pictures.filter(|picture| Scene::parse(picture).is_some()).count();
-    let n_pixels = n * (shapes::SIZE * shapes::SIZE) as f64;
-    Some(ShapesScore { off_palette: off as f64 / n_pixels, scenes: scenes as f64 / n })
+    (info.measure == Measure::Shapes).then(|| ShapesScore::of(symbols))
 }
 
 /// What pictures of these symbols can be measured by.
