@@ -22,11 +22,6 @@ pub(crate) struct Pictures {
 }
 
 impl Pictures {
-    /// The values of each picture.
-    pub fn each(&self) -> impl ExactSizeIterator<Item = &[u32]> {
-        self.values.chunks_exact(self.channels * self.size * self.size)
-    }
-
     /// The first `n` pictures, or all if there are fewer.
     pub fn first(&self, n: usize) -> Self {
         let length = (n * self.channels * self.size * self.size).min(self.values.len());
@@ -35,14 +30,7 @@ impl Pictures {
 
     /// The same as values of 0 to 255, pixel by pixel.
     pub fn sheet(&self) -> PictureSheet {
-        let area = self.size * self.size;
-        let top = (self.alphabet - 1) as u32;
-        let pixel = |values: &[u32], i: usize| {
-            let channels = (0..self.channels).map(|channel| ((values[channel * area + i] * 255 + top / 2) / top) as u8);
-            channels.collect::<Vec<u8>>()
-        };
-        let pixels: Vec<u8> = self.each().flat_map(|values| (0..area).flat_map(move |i| pixel(values, i))).collect();
-        PictureSheet { n: self.each().len(), size: self.size, channels: self.channels, pixels: pixels.into() }
+        PictureSheet::of(&self.values, self.size, self.channels, self.alphabet)
     }
 
     /// The bytes of a PNG file of them all.

@@ -212,6 +212,21 @@ pub struct PictureSheet {
 }
 
 impl PictureSheet {
+    /// The pictures of symbols `[n, channels, size, size]`, of an alphabet of `alphabet` colour values: value k of K is as bright as
+    /// k/(K − 1).
+    #[must_use]
+    pub fn of(symbols: &[u32], size: usize, channels: usize, alphabet: usize) -> Self {
+        let plane = size * size;
+        let highest = alphabet as u32 - 1;
+        let bright = |symbol: u32| ((symbol * 255 + highest / 2) / highest) as u8;
+        let pictures = symbols.chunks_exact(channels * plane);
+        let n = pictures.len();
+        let pixels = pictures.flat_map(|picture| {
+            (0..plane).flat_map(move |i| (0..channels).map(move |channel| bright(picture[channel * plane + i])))
+        });
+        Self { n, size, channels, pixels: pixels.collect() }
+    }
+
     /// The values of picture `index`.
     #[must_use]
     pub fn picture(&self, index: usize) -> &[u8] {

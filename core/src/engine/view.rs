@@ -53,16 +53,7 @@ async fn floats(tensor: Tensor<4>) -> Result<Vec<f32>, EngineError> {
 
 /// Symbols `[n, channels, size, size]` as pictures.
 pub(super) fn sheet(symbols: &[u32], info: &ModelInfo) -> PictureSheet {
-    let ModelInfo { size, channels, .. } = *info;
-    let plane = size * size;
-    let highest = info.codec.alphabet() as u32 - 1;
-    // Value k of K is as bright as k/(K − 1).
-    let bright = |symbol: u32| ((symbol * 255 + highest / 2) / highest) as u8;
-    let pictures = symbols.chunks_exact(channels * plane);
-    let n = pictures.len();
-    let pixels = pictures
-        .flat_map(|picture| (0..plane).flat_map(move |i| (0..channels).map(move |c| bright(picture[c * plane + i]))));
-    PictureSheet { n, size, channels, pixels: pixels.collect() }
+    PictureSheet::of(symbols, info.size, info.channels, info.codec.alphabet())
 }
 
 /// Pictures as symbols `[n, channels, size, size]`; the inverse of [`sheet`] for 256 colour values.
