@@ -146,6 +146,8 @@ build_tools() {
 }
 
 if find_wasm_compiler; then
+    # Makes the page smaller. Where it cannot be installed, trunk downloads its own.
+    have wasm-opt || packages binaryen >/dev/null
     stage "page tools" build_tools
     dist=$CARGO_TARGET_DIR-wasm/dist
     stage "page" "${wasm[@]}" TRUNK_SKIP_VERSION_CHECK=true "$cache/tools/bin/trunk" build --release --locked --dist "$dist"
@@ -165,7 +167,8 @@ find_browser() {
 }
 
 browser_tests() {
-    (cd e2e && npm ci --no-audit --no-fund && DIST=$dist CHROMIUM=$CHROMIUM node --test --test-reporter=spec)
+    (cd e2e && npm ci --no-audit --no-fund &&
+        DIST=$dist CHROMIUM=$CHROMIUM PROGRAM=$CARGO_TARGET_DIR/release/bit-diffusion node --test --test-reporter=spec)
 }
 
 if ! have npm && ! missing=$(packages nodejs npm); then
@@ -176,6 +179,8 @@ elif ! find_browser; then
     skip "browser tests" "$missing"
 else
     stage "browser tests" browser_tests
+    # What the tests measured on the way: sizes, longest tasks, differences between devices.
+    sed -n 's/^ *ℹ \(page\|longest\|values\)/         \1/p' "$logs/browser-tests.log"
     awk '/^ℹ pass/ { passed = $3 } /^ℹ fail/ { failed = $3 } END { printf "%d passed, %d failed\n", passed, failed }' "$logs/browser-tests.log"
 fi
 finish

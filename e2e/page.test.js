@@ -1,130 +1,134 @@
-// The built page in a real browser: it loads, draws, runs its first chain, and makes the same noise as everywhere else.
-//
-//   node --test           with the built page in DIST (by default ../dist)
-//
-// CHROMIUM names the browser (by default /usr/bin/chromium). SHOTS, if set, is a folder that gets a screenshot of each panel.
+// The page itself: it loads, draws, runs its first chain without a click, and says so in words where it cannot.
 
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { brotliCompressSync, constants } from "node:zlib";
+import { NOTHING_DRAWS, SOFTWARE_GL, SOFTWARE_GPU, Studio, assertPictures, here, launch, serve } from "./browser.js";
 
-const here = path.dirname(fileURLToPath(import.meta.url));
-const dist = path.resolve(process.env.DIST ?? path.join(here, "../dist"));
-const types = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm", ".svg": "image/svg+xml" };
-
-// Software rendering: WebGPU on SwiftShader. Without the Vulkan and ANGLE flags the page gets no device.
-const software = [
-  "--enable-unsafe-webgpu",
-  "--use-webgpu-adapter=swiftshader",
-  "--use-vulkan=swiftshader",
-  "--enable-features=Vulkan",
-  "--use-angle=swiftshader",
-  "--enable-unsafe-swiftshader",
-];
-const quiet = ["--no-sandbox", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-
-let server, origin, browser;
-
+let site, browser;
 before(async () => {
-  server = createServer(async (request, response) => {
-    const name = path.normalize(decodeURIComponent(new URL(request.url, "http://page").pathname));
-    const file = path.join(dist, name.endsWith("/") ? "index.html" : name);
-    try {
-      const body = await readFile(file);
-      response.writeHead(200, { "content-type": types[path.extname(file)] ?? "application/octet-stream" }).end(body);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  origin = `http://127.0.0.1:${server.address().port}`;
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: [...quiet, ...software],
-  });
+  site = await serve();
+  browser = await launch(SOFTWARE_GPU);
 });
-
 after(async () => {
   await browser?.close();
-  server?.close();
+  site?.close();
 });
 
-/** A page of its own that records what must not happen. */
-async function open(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  const page = await context.newPage();
-  const faults = [];
-  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-  page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("request", (request) => new URL(request.url()).origin === origin || faults.push(`request to ${request.url()}`));
-  await page.goto(`${origin}/`);
-  return { page, faults };
-}
-
-/** Waits until the first chain, of 60 steps, is done. */
-const finished = (page) =>
-  page.waitForFunction(() => document.getElementById("studio").dataset.progress === "60/60", null, { timeout: 120_000 });
-
-/** How many pixels of a screenshot have each of the colours of the shapes world (the darker background apart). */
-async function palette(page) {
-  const png = await page.screenshot();
-  return page.evaluate(async (base64) => {
-    const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${base64}`)).blob());
-    const context = new OffscreenCanvas(image.width, image.height).getContext("2d");
-    context.drawImage(image, 0, 0);
-    const { data } = context.getImageData(0, 0, image.width, image.height);
-    const counts = { "220,50,47": 0, "44,160,70": 0, "38,110,220": 0, "240,190,30": 0, "150,80,190": 0, "250,130,40": 0 };
-    for (let i = 0; i < data.length; i += 4) {
-      const colour = `${data[i]},${data[i + 1]},${data[i + 2]}`;
-      if (colour in counts) counts[colour] += 1;
-    }
-    return counts;
-  }, png.toString("base64"));
-}
-
-/** The pictures are there: of the palette's six colours most cover more than one enlarged pixel. */
-async function assertPictures(page) {
-  const counts = await palette(page);
-  const seen = Object.values(counts).filter((count) => count > 40).length;
-  assert.ok(seen >= 4, `the pictures show too few colours of the palette: ${JSON.stringify(counts)}`);
-}
-
-async function shoot(page, name) {
-  if (!process.env.SHOTS) return;
-  mkdirSync(process.env.SHOTS, { recursive: true });
-  await page.screenshot({ path: path.join(process.env.SHOTS, name) });
-}
-
 test("the page loads, draws and finishes its first chain without a click", { timeout: 180_000 }, async () => {
-  const { page, faults } = await open();
-  await finished(page);
-  assert.ok(await page.locator("#message").isHidden(), "the loading message is gone");
-  // It plays to the end, where the samples are clean.
-  await page.waitForTimeout(5000);
-  await assertPictures(page);
-  await shoot(page, "page.png");
-  assert.deepEqual(faults, []);
+  const studio = await Studio.open(browser, site);
+  const { device } = await studio.finished();
+  // WebGPU is there, but played by software: the processor computes, and the page says why.
+  assert.match(device, /^CPU: .*software/);
+  assert.ok(await studio.page.locator("#message").isHidden(), "the loading message is gone");
+  await studio.until("it has played to the end, where the samples are clean", ({ shown }) => shown === "60");
+  await assertPictures(studio.page);
+  await studio.shoot("page");
+  await studio.close();
+});
+
+test("what is loaded before the first sample is small", { timeout: 180_000 }, async (t) => {
+  const bodies = [];
+  const before = (page) => page.on("response", (response) => bodies.push(response.body().then((body) => [response.url(), body])));
+  const studio = await Studio.open(browser, site, "?panel=chain&steps=2&samples=1", { before });
+  await studio.finished();
+  const compress = (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_LGWIN]: 24 } });
+  const files = (await Promise.all(bodies)).map(([url, body]) => [path.basename(new URL(url).pathname), body.length, compress(body).length]);
+  const megabytes = (bytes) => (bytes / 1e6).toFixed(2);
+  const sum = (column) => files.reduce((total, file) => total + file[column], 0);
+  for (const [name, plain, packed] of files.filter(([, plain]) => plain > 50_000)) {
+    t.diagnostic(`page: ${name} is ${megabytes(plain)} MB, ${megabytes(packed)} MB as brotli`);
+  }
+  t.diagnostic(`page: ${megabytes(sum(1))} MB before the first sample, ${megabytes(sum(2))} MB as brotli`);
+  assert.ok(files.some(([name]) => name.endsWith(".wasm")) && files.some(([name]) => name.endsWith(".safetensors")), `${files}`);
+  assert.ok(sum(2) < 8e6, `${files}`);
+  await studio.close();
 });
 
 test("a seed gives the same noise in the browser as in the reference", { timeout: 180_000 }, async () => {
   const golden = JSON.parse(readFileSync(path.join(here, "../core/tests/golden/golden.json"), "utf8"));
-  const { page, faults } = await open();
-  await finished(page);
-  const noise = await page.evaluate((n) => [...window.wasmBindings.normalNoise(8n, n)], golden.noise.plain.length);
+  const studio = await Studio.open(browser, site);
+  await studio.until("the studio draws", ({ panel }) => panel);
+  const noise = await studio.page.evaluate((n) => [...window.wasmBindings.normalNoise(8n, n)], golden.noise.plain.length);
   assert.deepEqual(noise, golden.noise.plain.map(Math.fround));
-  assert.deepEqual(faults, []);
+  await studio.close();
+});
+
+test("the loading bar shows the bytes of the program", { timeout: 180_000 }, async () => {
+  const texts = [];
+  const before = async (page) => {
+    await page.exposeFunction("seen", (text) => texts.push(text));
+    await page.addInitScript(() => {
+      const look = () => {
+        const text = document.getElementById("loading");
+        if (text) new MutationObserver(() => window.seen(`${text.textContent} ${document.getElementById("bytes").value}`)).observe(text, { childList: true });
+      };
+      addEventListener("DOMContentLoaded", look);
+    });
+  };
+  const studio = await Studio.open(browser, site, "", { before });
+  await studio.until("the studio draws", ({ panel }) => panel);
+  const shares = texts.map((text) => /: ([\d.]+) of ([\d.]+) MB/.exec(text)).filter(Boolean);
+  assert.ok(shares.length > 1, `too few messages: ${texts}`);
+  const [, received, total] = shares.at(-1).map(Number);
+  assert.ok(total > 1 && received === total, `${shares.at(-1)}`);
+  await studio.close();
 });
 
 test("a narrow page in the dark draws too", { timeout: 180_000 }, async () => {
-  const { page, faults } = await open({ viewport: { width: 480, height: 800 }, colorScheme: "dark" });
-  await finished(page);
-  await page.waitForTimeout(5000);
-  await assertPictures(page);
-  await shoot(page, "narrow.png");
-  assert.deepEqual(faults, []);
+  const phone = { viewport: { width: 390, height: 844 }, colorScheme: "dark", hasTouch: true, isMobile: true };
+  const studio = await Studio.open(browser, site, "?panel=chain&steps=20", phone);
+  await studio.finished();
+  await studio.until("it has played", ({ shown }) => shown === "20");
+  await assertPictures(studio.page);
+  await studio.shoot("phone");
+  await studio.close();
+});
+
+test("nonsense in the address is harmless", { timeout: 180_000 }, async () => {
+  const studio = await Studio.open(browser, site, "?device=quantum&panel=%zz&model=<script>&seed=-1&steps=1e99&td=NaN&sampler=&strategy=%");
+  const { progress, panel, errors } = await studio.finished();
+  assert.deepEqual([progress, panel, errors], ["60/60", "chain", ""]);
+  await studio.close();
+});
+
+test("a model that cannot be fetched is said to be missing, and another one works", { timeout: 180_000 }, async () => {
+  const before = (page) => page.route("**/models/shapes-gray.*", (route) => route.fulfill({ status: 404 }));
+  const studio = await Studio.open(browser, site, "?panel=chain&model=shapes-gray&steps=3&samples=2", { before });
+  const { errors } = await studio.until("the studio says so", ({ errors }) => errors);
+  assert.match(errors, /shapes-gray cannot be fetched: the server says 404/);
+  await studio.click(/model/, "ComboBox");
+  await studio.click("shapes-rand");
+  await studio.until("the other model has run", ({ model, progress }) => model === "shapes-rand" && progress === "3/3");
+  // The browser's own word for it.
+  studio.faults = studio.faults.filter((fault) => !fault.includes("404"));
+  await studio.close();
+});
+
+test("without WebGPU it draws with WebGL", { timeout: 180_000 }, async () => {
+  const other = await launch(SOFTWARE_GL);
+  const studio = await Studio.open(other, site, "?panel=chain&steps=10");
+  const { device, drawing } = await studio.finished();
+  assert.match(device, /^CPU: .*WebGPU/);
+  assert.equal(drawing, "Gl");
+  await studio.until("it has played", ({ shown }) => shown === "10");
+  await assertPictures(studio.page);
+  await studio.close();
+  await other.close();
+});
+
+test("where nothing draws there is a page to read", { timeout: 60_000 }, async () => {
+  const other = await launch(NOTHING_DRAWS);
+  const studio = await Studio.open(other, site);
+  await studio.page.locator("#message h1").waitFor();
+  const text = await studio.page.locator("#message").innerText();
+  assert.match(text, /cannot start here/);
+  assert.match(text, /neither with WebGPU nor with WebGL 2/);
+  assert.match(text, /Chrome, Edge, Firefox/);
+  assert.ok(await studio.page.locator("canvas").isHidden());
+  await studio.shoot("nothing-draws");
+  await studio.close();
+  await other.close();
 });

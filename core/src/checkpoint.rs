@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    model::UNet,
-    train::{Parts, TrainConfig, Trainer},
+    model::{Captioner, CaptionerConfig, UNet, UNetConfig, parameters},
+    train::{Kind, Network as _, NetworkConfig, Parts, TrainConfig, Trainer},
 };
 
 /// The version of the format that this program writes; it reads no later one.
@@ -88,6 +88,14 @@ pub enum CheckpointError {
         /// The file's version.
         found: u32,
     },
+    /// A network that makes something else.
+    #[error("this file has a network for {}, where one for {} is wanted", found.label(), wanted.label())]
+    Kind {
+        /// What the file's network makes.
+        found: Kind,
+        /// What was wanted.
+        wanted: Kind,
+    },
     /// The contents are not what was written.
     #[error("this file is damaged: {0}; go back to an earlier checkpoint, or get the file again")]
     Damaged(String),
@@ -107,13 +115,16 @@ pub enum CheckpointError {
 
 /// What the metadata say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Header {
+pub struct Header<C = UNetConfig> {
     /// The version of the format.
     pub version: u32,
+    /// What the network makes.
+    #[serde(default)]
+    pub kind: Kind,
     /// How many steps the run has made.
     pub n_steps: usize,
     /// The settings of the run.
-    pub config: TrainConfig,
+    pub config: TrainConfig<C>,
     /// CRC-32 of the tensors' bytes, in the order of their names.
     checksum: u32,
 }
@@ -133,28 +144,40 @@ pub struct Entry {
 #[derive(Deserialize)]
 struct Version {
     version: u32,
+    #[serde(default)]
+    kind: Kind,
 }
 
 /// A training run as bytes, from which [`load_trainer`] goes on exactly.
-pub async fn save_trainer(trainer: &Trainer) -> Result<Vec<u8>, CheckpointError> {
+pub async fn save_trainer<C: NetworkConfig>(trainer: &Trainer<C>) -> Result<Vec<u8>, CheckpointError> {
     let Parts { weights, ema, first, second } = trainer.parts();
     let groups = [("weights", weights), ("ema", ema), ("adam.first", first), ("adam.second", second)];
     write(trainer, &groups, Precision::F32).await
 }
 
 /// The averaged network of a training run as bytes, for sampling.
-pub async fn export(trainer: &Trainer, precision: Precision) -> Result<Vec<u8>, CheckpointError> {
+pub async fn export<C: NetworkConfig>(trainer: &Trainer<C>, precision: Precision) -> Result<Vec<u8>, CheckpointError> {
     write(trainer, &[("ema", trainer.parts().ema)], precision).await
 }
 
-/// What a file is, without loading its weights.
+/// What the network of a file makes.
+pub fn kind(bytes: &[u8]) -> Result<Kind, CheckpointError> {
+    header_text(bytes).map(|(_, kind)| kind)
+}
+
+/// What a file with a network of pictures is, without loading its weights.
 pub fn inspect(bytes: &[u8]) -> Result<Header, CheckpointError> {
+    open(bytes).map(|(header, _)| header)
+}
+
+/// What a file with a captioner is, without loading its weights.
+pub fn inspect_captioner(bytes: &[u8]) -> Result<Header<CaptionerConfig>, CheckpointError> {
     open(bytes).map(|(header, _)| header)
 }
 
 /// The tensors of a file, in the order of their names.
 pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>, CheckpointError> {
-    let (_, tensors) = open(bytes)?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(unreadable)?;
     let entry = |(name, view): (String, TensorView<'_>)| Entry {
         name,
         shape: view.shape().to_vec(),
@@ -169,7 +192,14 @@ pub fn entries(bytes: &[u8]) -> Result<Vec<Entry>, CheckpointError> {
 ///
 /// The same bytes as [`export`] gives, without a device.
 pub fn extract(bytes: &[u8], precision: Precision) -> Result<Vec<u8>, CheckpointError> {
-    let (header, tensors) = open(bytes)?;
+    match kind(bytes)? {
+        Kind::Pictures => extract_network::<UNetConfig>(bytes, precision),
+        Kind::Captions => extract_network::<CaptionerConfig>(bytes, precision),
+    }
+}
+
+fn extract_network<C: NetworkConfig>(bytes: &[u8], precision: Precision) -> Result<Vec<u8>, CheckpointError> {
+    let (header, tensors) = open::<C>(bytes)?;
     let parameters = parameters_of(&header.config)?;
     let named = parameters.iter().map(|(name, shape)| {
         let name = format!("ema.{name}");
@@ -183,10 +213,14 @@ pub fn extract(bytes: &[u8], precision: Precision) -> Result<Vec<u8>, Checkpoint
 /// Weights of another program as a file for sampling.
 ///
 /// `bytes` is a safetensors file with one tensor for each parameter of the network, under the names of
-/// [`UNet::parameters`], each with `ema.` before it or none of them.
-pub fn import(bytes: &[u8], config: TrainConfig, precision: Precision) -> Result<Vec<u8>, CheckpointError> {
+/// [`UNet::parameters`] or [`Captioner::parameters`], each with `ema.` before it or none of them.
+pub fn import<C: NetworkConfig>(
+    bytes: &[u8],
+    config: TrainConfig<C>,
+    precision: Precision,
+) -> Result<Vec<u8>, CheckpointError> {
     config.validate()?;
-    let tensors = SafeTensors::deserialize(bytes).map_err(|error| CheckpointError::Unreadable(error.to_string()))?;
+    let tensors = SafeTensors::deserialize(bytes).map_err(unreadable)?;
     check_size(&config, bytes).map_err(CheckpointError::Weights)?;
     let parameters = parameters_of(&config)?;
     let names = tensors.names();
@@ -222,21 +256,31 @@ fn some(names: &[String]) -> String {
 }
 
 /// The name and shape of every parameter of a network with these settings.
-fn parameters_of(config: &TrainConfig) -> Result<Vec<(String, Vec<usize>)>, CheckpointError> {
-    Ok(config.network.init(0, &Device::flex())?.parameters())
+fn parameters_of<C: NetworkConfig>(config: &TrainConfig<C>) -> Result<Vec<(String, Vec<usize>)>, CheckpointError> {
+    Ok(parameters::names(config.network.init(0, &Device::flex())?.layers()))
 }
 
-/// The averaged network of a file.
+/// The averaged network of pictures of a file.
 pub fn load_network(bytes: &[u8], device: &Device) -> Result<UNet, CheckpointError> {
-    let (header, tensors) = open(bytes)?;
+    load::<UNetConfig>(bytes, device)
+}
+
+/// The averaged captioner of a file.
+pub fn load_captioner(bytes: &[u8], device: &Device) -> Result<Captioner, CheckpointError> {
+    load::<CaptionerConfig>(bytes, device)
+}
+
+fn load<C: NetworkConfig>(bytes: &[u8], device: &Device) -> Result<C::Network, CheckpointError> {
+    let (header, tensors) = open::<C>(bytes)?;
     let network = header.config.network.init(0, device)?;
-    let ema = read(&tensors, "ema", &network.parameters(), device)?;
-    Ok(network.with_parameters(ema))
+    let ema = read(&tensors, "ema", &parameters::names(network.layers()), device)?;
+    let layers = parameters::with_values(network.layers().clone(), ema);
+    Ok(network.with_layers(layers))
 }
 
 /// A training run that goes on where the file was written.
-pub fn load_trainer(bytes: &[u8], device: &Device) -> Result<Trainer, CheckpointError> {
-    let (header, tensors) = open(bytes)?;
+pub fn load_trainer<C: NetworkConfig>(bytes: &[u8], device: &Device) -> Result<Trainer<C>, CheckpointError> {
+    let (header, tensors) = open::<C>(bytes)?;
     let mut trainer = Trainer::new(header.config, device)?;
     if !tensors.iter().any(|(name, _)| name.starts_with("weights.")) {
         return Err(CheckpointError::NotTraining);
@@ -253,8 +297,8 @@ pub fn load_trainer(bytes: &[u8], device: &Device) -> Result<Trainer, Checkpoint
     Ok(trainer)
 }
 
-async fn write(
-    trainer: &Trainer,
+async fn write<C: NetworkConfig>(
+    trainer: &Trainer<C>,
     groups: &[(&str, Vec<Tensor<1>>)],
     precision: Precision,
 ) -> Result<Vec<u8>, CheckpointError> {
@@ -272,9 +316,9 @@ async fn write(
 }
 
 /// A file of named tensors.
-fn assemble(
+fn assemble<C: NetworkConfig>(
     n_steps: usize,
-    config: TrainConfig,
+    config: TrainConfig<C>,
     mut named: Vec<(String, Vec<usize>, Vec<f32>)>,
     precision: Precision,
 ) -> Vec<u8> {
@@ -292,7 +336,7 @@ fn assemble(
     });
     let written: Vec<_> = written.collect();
     let checksum = checksum(written.iter().map(|(_, _, bytes)| bytes.as_slice()));
-    let header = Header { version: VERSION, n_steps, config, checksum };
+    let header = Header { version: VERSION, kind: C::KIND, n_steps, config, checksum };
     let header = serde_json::to_string(&header).expect("settings are plain numbers and names");
     let views = written.iter().map(|(name, shape, bytes)| {
         let view = TensorView::new(dtype, shape.clone(), bytes.as_slice()).expect("as many bytes as the shape says");
@@ -302,18 +346,34 @@ fn assemble(
     serialize(views, Some(metadata)).expect("names are unique and sizes are right")
 }
 
-/// The header and the tensors, once everything about them has been checked but their shapes.
-fn open(bytes: &[u8]) -> Result<(Header, SafeTensors<'_>), CheckpointError> {
-    let unreadable = |error: safetensors::SafeTensorError| CheckpointError::Unreadable(error.to_string());
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn unreadable(error: safetensors::SafeTensorError) -> CheckpointError {
+    CheckpointError::Unreadable(error.to_string())
+}
+
+fn foreign(error: impl fmt::Display) -> CheckpointError {
+    CheckpointError::Foreign(error.to_string())
+}
+
+/// Our header as text, of a version that can be read, and what the network makes.
+fn header_text(bytes: &[u8]) -> Result<(String, Kind), CheckpointError> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(unreadable)?;
     let text = metadata.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
-    let text = text.ok_or_else(|| CheckpointError::Foreign("there is none".to_owned()))?;
-    let foreign = |error: serde_json::Error| CheckpointError::Foreign(error.to_string());
-    let Version { version } = serde_json::from_str(text).map_err(foreign)?;
+    let text = text.ok_or_else(|| foreign("there is none"))?;
+    let Version { version, kind } = serde_json::from_str(text).map_err(foreign)?;
     if version > VERSION {
         return Err(CheckpointError::Version { found: version });
     }
-    let header: Header = serde_json::from_str(text).map_err(foreign)?;
+    Ok((text.clone(), kind))
+}
+
+/// The header and the tensors, once everything about them has been checked but their shapes.
+fn open<C: NetworkConfig>(bytes: &[u8]) -> Result<(Header<C>, SafeTensors<'_>), CheckpointError> {
+    let (text, kind) = header_text(bytes)?;
+    if kind != C::KIND {
+        return Err(CheckpointError::Kind { found: kind, wanted: C::KIND });
+    }
+    let header: Header<C> = serde_json::from_str(&text).map_err(foreign)?;
     header.config.validate()?;
 
     let tensors = SafeTensors::deserialize(bytes).map_err(unreadable)?;
@@ -327,7 +387,7 @@ fn open(bytes: &[u8]) -> Result<(Header, SafeTensors<'_>), CheckpointError> {
 }
 
 /// Before a network of the claimed size is made: the file must have that many weights, of two bytes at least.
-fn check_size(config: &TrainConfig, bytes: &[u8]) -> Result<(), String> {
+fn check_size<C: NetworkConfig>(config: &TrainConfig<C>, bytes: &[u8]) -> Result<(), String> {
     let n_parameters = config.network.n_parameters();
     if bytes.len() / 2 < n_parameters {
         return Err(format!("it claims {n_parameters} weights, more than its {} bytes can hold", bytes.len()));

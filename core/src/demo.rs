@@ -1,7 +1,7 @@
-//! The demo models: networks that this project's own trainer made on a processor, part of the program.
+//! The demo models: networks that this project's own trainer made on a processor.
 //!
-//! `assets/SOURCES.md` says how each was trained and how good it is. A page has the first one only: with all of them it would be twice as
-//! long to load.
+//! `assets/SOURCES.md` says how each was trained and how good it is. They are part of the program; a page fetches those that are used, because
+//! with all of them it would be twice as long to load.
 
 use std::{fmt, str::FromStr};
 
@@ -16,50 +16,66 @@ pub enum Demo {
     #[default]
     ShapesUint8,
     /// Shapes in Gray code.
-    #[cfg(not(target_arch = "wasm32"))]
     ShapesGray,
     /// Shapes in shuffled bits.
-    #[cfg(not(target_arch = "wasm32"))]
     ShapesRand,
     /// CIFAR-10 by class.
-    #[cfg(not(target_arch = "wasm32"))]
     Cifar10Small,
+    /// Captions of shapes, by bit diffusion.
+    ShapesCaptions,
+    /// Captions of shapes, one word after the other.
+    ShapesCaptionsAutoregressive,
 }
 
 impl Demo {
     /// Every demo model.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub const ALL: [Self; 4] = [Self::ShapesUint8, Self::ShapesGray, Self::ShapesRand, Self::Cifar10Small];
+    pub const ALL: [Self; 6] = [
+        Self::ShapesUint8,
+        Self::ShapesGray,
+        Self::ShapesRand,
+        Self::Cifar10Small,
+        Self::ShapesCaptions,
+        Self::ShapesCaptionsAutoregressive,
+    ];
 
-    /// Every demo model.
-    #[cfg(target_arch = "wasm32")]
-    pub const ALL: [Self; 1] = [Self::ShapesUint8];
+    /// Those that make pictures.
+    pub const PICTURES: [Self; 4] = [Self::ShapesUint8, Self::ShapesGray, Self::ShapesRand, Self::Cifar10Small];
+
+    /// Those that write captions, by bit diffusion first.
+    pub const CAPTIONERS: [Self; 2] = [Self::ShapesCaptions, Self::ShapesCaptionsAutoregressive];
 
     /// The model's name: that of the preset it was trained with.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
             Self::ShapesUint8 => "shapes-uint8",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesGray => "shapes-gray",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesRand => "shapes-rand",
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Cifar10Small => "cifar10-small",
+            Self::ShapesCaptions => "shapes-captions",
+            Self::ShapesCaptionsAutoregressive => "shapes-captions-ar",
         }
     }
 
-    /// The file, to be given to [`crate::checkpoint::load_network`].
+    /// The name of its file in `assets/models`, and beside the page.
+    #[must_use]
+    pub fn file_name(self) -> String {
+        format!("{}.safetensors", self.label())
+    }
+
+    /// The file, to be given to [`crate::checkpoint::load_network`]; empty in a browser, which fetches it.
     #[must_use]
     pub fn bytes(self) -> &'static [u8] {
+        #[cfg(target_arch = "wasm32")]
+        return &[];
+        #[cfg(not(target_arch = "wasm32"))]
         match self {
             Self::ShapesUint8 => include_bytes!("../../assets/models/shapes-uint8.safetensors"),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesGray => include_bytes!("../../assets/models/shapes-gray.safetensors"),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::ShapesRand => include_bytes!("../../assets/models/shapes-rand.safetensors"),
-            #[cfg(not(target_arch = "wasm32"))]
             Self::Cifar10Small => include_bytes!("../../assets/models/cifar10-small.safetensors"),
+            Self::ShapesCaptions => include_bytes!("../../assets/models/shapes-captions.safetensors"),
+            Self::ShapesCaptionsAutoregressive => include_bytes!("../../assets/models/shapes-captions-ar.safetensors"),
         }
     }
 }

@@ -1,11 +1,16 @@
 //! Devices: what the numbers are worked out on, chosen while the program runs.
 //!
 //! A software adapter (llvmpipe, `SwiftShader`) is a graphics card played by the processor, a hundred times slower than using the processor
-//! directly; it is never chosen unless asked for. Deliberately absent: sharing a device with a window.
+//! directly; it is never chosen unless asked for. A program with a window can share its card: see [`shared`]. Deliberately absent: windows.
+
+#[cfg(not(target_arch = "wasm32"))]
+pub mod shared;
 
 use std::{fmt, str::FromStr};
 
 use burn::tensor::Device;
+#[cfg(not(target_arch = "wasm32"))]
+use burn::tensor::wgpu::wgpu::{AdapterInfo, DeviceType};
 
 use crate::Error;
 
@@ -88,6 +93,11 @@ pub enum DeviceError {
         "no graphics card can be used ({0}); install its driver (on Linux, a Vulkan one), or use the processor with the device `cpu`"
     )]
     Gpu(String),
+    /// WebGPU says that there is an adapter, and does not open it.
+    #[error(
+        "the graphics card cannot be used in this page ({0}); reload the page, or use the processor with `?device=cpu`"
+    )]
+    Page(String),
     /// There are fewer adapters.
     #[error("there is no graphics card {index}; there are {}; `wgpu` without a number takes the best", listed(.found))]
     Index {
@@ -155,6 +165,22 @@ pub async fn open(choice: &DeviceChoice) -> Result<Opened, DeviceError> {
     }
 }
 
+#[cfg(target_arch = "wasm32")]
+pub use gpu::open_to_share;
+
+/// What an adapter is, in words.
+#[cfg(not(target_arch = "wasm32"))]
+fn describe(info: &AdapterInfo) -> String {
+    let kind = match info.device_type {
+        DeviceType::DiscreteGpu => "graphics card",
+        DeviceType::IntegratedGpu => "built-in graphics",
+        DeviceType::VirtualGpu => "virtual graphics card",
+        DeviceType::Cpu => "software, slow",
+        DeviceType::Other => "unknown kind",
+    };
+    format!("{} ({kind}, {:?})", info.name, info.backend)
+}
+
 #[cfg(not(target_arch = "wasm32"))]
 mod gpu {
     use burn::tensor::{
@@ -165,7 +191,7 @@ mod gpu {
         },
     };
 
-    use super::{DeviceError, Opened};
+    use super::{DeviceError, Opened, describe};
 
     /// A real graphics card, else the processor and why.
     pub async fn auto() -> Opened {
@@ -238,17 +264,6 @@ mod gpu {
         Ok((Opened { device, description: describe(&info) }, info.device_type))
     }
 
-    fn describe(info: &AdapterInfo) -> String {
-        let kind = match info.device_type {
-            DeviceType::DiscreteGpu => "graphics card",
-            DeviceType::IntegratedGpu => "built-in graphics",
-            DeviceType::VirtualGpu => "virtual graphics card",
-            DeviceType::Cpu => "software, slow",
-            DeviceType::Other => "unknown kind",
-        };
-        format!("{} ({kind}, {:?})", info.name, info.backend)
-    }
-
     #[cfg(test)]
     mod tests {
         use super::*;
@@ -280,19 +295,30 @@ mod gpu {
     }
 }
 
-/// In a browser: the processor for now, because whether a page's adapter is a real one has to be asked of the page.
+/// In a browser. Whether a page's adapter is a real one has to be asked of the page: its shell does that, and chooses.
 #[cfg(target_arch = "wasm32")]
 mod gpu {
+    use burn::tensor::{Device, wgpu::WgpuSetup};
+
     use super::{DeviceError, Opened};
 
     #[expect(clippy::unused_async, reason = "the same as outside of a browser")]
     pub async fn auto() -> Opened {
-        Opened::cpu("CPU: this version does not use the graphics card in a browser")
+        Opened::cpu("CPU: nobody asked the page for its graphics card")
     }
 
-    #[expect(clippy::unused_async, reason = "the same as outside of a browser")]
     pub async fn open(_index: Option<usize>) -> Result<Opened, DeviceError> {
-        Err(DeviceError::Gpu("this version does not use it in a browser".to_owned()))
+        open_to_share().await.map(|(opened, _)| opened)
+    }
+
+    /// Opens the adapter that the browser prefers, with all of its abilities, and gives what a canvas has to draw with: one device computes
+    /// and draws.
+    pub async fn open_to_share() -> Result<(Opened, WgpuSetup), DeviceError> {
+        let started = Device::wgpu_options().init_with_setup_async().await;
+        let (device, setup) = started.map_err(|error| DeviceError::Page(error.to_string()))?;
+        let name = setup.adapter.get_info().name;
+        let description = if name.is_empty() { "WebGPU".to_owned() } else { format!("{name} (WebGPU)") };
+        Ok((Opened { device, description }, setup))
     }
 }
 

@@ -21,6 +21,7 @@
 //! | [`rng`] | the one source of randomness |
 //! | [`demo`] | networks that come with the program |
 //! | [`data`] | pictures to learn and to test with |
+//! | [`text`] | tokenizers: text ↔ token ids |
 //! | [`picture_file`] | pictures as PNG and GIF |
 //! | [`saved`] | settings as text |
 //!
@@ -43,12 +44,14 @@ mod kernels;
 pub mod metrics;
 pub mod model;
 pub mod objective;
+pub mod pause;
 pub mod picture_file;
 pub mod rng;
 pub mod sampler;
 pub mod saved;
 pub mod schedule;
 pub mod self_cond;
+pub mod text;
 pub mod train;
 
 pub use error::Error;

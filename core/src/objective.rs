@@ -127,18 +127,26 @@ impl Objective {
     /// - `output`, `x_0`, `eps`: `[b, c, …]`; result: `[1]`
     #[must_use]
     pub fn loss<const D: usize>(&self, output: Tensor<D>, x_0: Tensor<D>, eps: Tensor<D>) -> Tensor<1> {
+        self.losses(output, x_0, eps).mean()
+    }
+
+    /// The share of each element in [`Self::loss`], which is their mean.
+    ///
+    /// # Shapes
+    /// - `output`, `x_0`, `eps` and result: `[b, c, …]`
+    #[must_use]
+    pub fn losses<const D: usize>(&self, output: Tensor<D>, x_0: Tensor<D>, eps: Tensor<D>) -> Tensor<D> {
         match (self.prediction, self.loss) {
-            (Prediction::Eps, _) => (output - eps).square().mean(),
-            (Prediction::X0, Loss::L2) => (output - x_0).square().mean(),
+            (Prediction::Eps, _) => (output - eps).square(),
+            (Prediction::X0, Loss::L2) => (output - x_0).square(),
             // The paper's text leaves out the minus sign.
-            (Prediction::X0, Loss::SigmoidCrossEntropy) => {
-                log_sigmoid(x_0.div_scalar(self.scale) * output).mean().neg()
-            }
+            (Prediction::X0, Loss::SigmoidCrossEntropy) => log_sigmoid(x_0.div_scalar(self.scale) * output).neg(),
             (Prediction::X0, Loss::SoftmaxCrossEntropy) => {
                 // x₀ from ±b to {0, 1}; the mean runs over symbols, of which each has K numbers.
+                let shape = output.dims();
                 let one_hot = self.by_symbol(x_0).div_scalar(2.0 * self.scale).add_scalar(0.5);
                 let log_probabilities = log_softmax(self.by_symbol(output), 1);
-                (one_hot * log_probabilities).sum_dim(1).mean().neg()
+                (one_hot * log_probabilities).mul_scalar(-(self.bits_per_symbol as f64)).reshape(shape)
             }
         }
     }

@@ -31,6 +31,13 @@ impl Saved {
         }
     }
 
+    /// Puts a value in, if there is one.
+    pub fn put_some<T: Serialize>(&mut self, name: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.put(name, &value);
+        }
+    }
+
     /// The value of this name, if it is there and of this type.
     #[must_use]
     pub fn value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {

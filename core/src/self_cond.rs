@@ -155,7 +155,7 @@ impl<const D: usize> Estimator<'_, D> {
             self.denoiser.estimate(Input { x_t: x_t.clone(), x_pred: x_pred.clone(), gamma: &gamma, condition })
         };
         #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
-        let is_unguided = *self.condition == Condition::None || self.guidance == 1.0;
+        let is_unguided = matches!(self.condition, Condition::None) || self.guidance == 1.0;
         if is_unguided {
             run(self.condition)
         } else {

@@ -116,7 +116,7 @@ fn training() {
     }
     let denoiser = ExactDenoiser::new(x_0.clone(), 1.0).unwrap();
     let mut draw = Draw::new(&x_0, &Schedule::default(), 0.5, &mut Rng::new(1)).unwrap();
-    let loss = |draw: &Draw<2>| bit_diffusion::train::loss(&denoiser, x_0.clone(), &Condition::None, draw);
+    let loss = |draw: &Draw<2>| bit_diffusion::train::loss(&denoiser, x_0.clone(), &Condition::None, draw, None);
     draw.n_self_cond = 3;
     assert_names(loss(&draw), "self-conditioned examples", "3");
     draw.gamma.pop();

@@ -43,7 +43,7 @@ fn a_run_of_2n_steps_equals_n_and_resume_and_n() {
     let mut whole = Trainer::new(config(), &Device::flex()).unwrap();
     let losses = train(&mut whole, 10);
     for n in [0, 5] {
-        let mut resumed = checkpoint::load_trainer(&saved(n), &Device::flex()).unwrap();
+        let mut resumed = checkpoint::load_trainer::<UNetConfig>(&saved(n), &Device::flex()).unwrap();
         assert_eq!(resumed.n_steps(), n);
         assert_eq!(train(&mut resumed, 10 - n), losses[n..], "from step {n}");
         assert_eq!(output(&resumed.averaged()), output(&whole.averaged()), "from step {n}");
@@ -68,12 +68,15 @@ fn a_network_comes_back_in_either_precision() {
 
     let header = checkpoint::inspect(&half).unwrap();
     assert_eq!((header.n_steps, &header.config), (5, &config()));
-    assert!(matches!(checkpoint::load_trainer(&half, &Device::flex()), Err(CheckpointError::NotTraining)));
+    assert!(matches!(
+        checkpoint::load_trainer::<UNetConfig>(&half, &Device::flex()),
+        Err(CheckpointError::NotTraining)
+    ));
 }
 
 #[test]
 fn a_network_is_taken_out_of_a_checkpoint_without_a_device() {
-    let trainer = checkpoint::load_trainer(&saved(3), &Device::flex()).unwrap();
+    let trainer = checkpoint::load_trainer::<UNetConfig>(&saved(3), &Device::flex()).unwrap();
     for precision in Precision::ALL {
         let exported = pollster::block_on(checkpoint::export(&trainer, precision)).unwrap();
         assert!(checkpoint::extract(&saved(3), precision).unwrap() == exported, "{precision}");
@@ -143,7 +146,11 @@ fn every_truncation_is_an_error() {
     // Every offset of the header, then every 97th of the weights.
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     for end in (0..header).chain((header..bytes.len()).step_by(97)) {
-        assert!(checkpoint::load_trainer(&bytes[..end], &Device::flex()).is_err(), "{end} of {} bytes", bytes.len());
+        assert!(
+            checkpoint::load_trainer::<UNetConfig>(&bytes[..end], &Device::flex()).is_err(),
+            "{end} of {} bytes",
+            bytes.len()
+        );
     }
 }
 
@@ -157,7 +164,7 @@ fn every_flipped_byte_is_an_error_or_changes_nothing_that_matters() {
         if let Ok(header) = checkpoint::inspect(&broken) {
             assert!(at < 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize, "byte {at}");
             drop(header);
-            let _ = checkpoint::load_trainer(&broken, &Device::flex());
+            let _ = checkpoint::load_trainer::<UNetConfig>(&broken, &Device::flex());
         }
     }
 }
@@ -173,10 +180,20 @@ fn with_header(bytes: &[u8], change: impl Fn(&str) -> String) -> Vec<u8> {
 }
 
 #[test]
+fn a_file_from_before_data_had_names_is_read() {
+    let bytes = saved(1);
+    let old = with_header(&bytes, |header| header.replace(r#",\"data\":\"\""#, ""));
+    assert_ne!(old.len(), bytes.len());
+    assert_eq!(checkpoint::inspect(&old).unwrap(), checkpoint::inspect(&bytes).unwrap());
+    assert!(checkpoint::load_trainer::<UNetConfig>(&old, &Device::flex()).is_ok());
+}
+
+#[test]
 fn foreign_future_and_boastful_files_are_told_apart() {
     let bytes = saved(1);
-    let load =
-        |change: &dyn Fn(&str) -> String| checkpoint::load_trainer(&with_header(&bytes, change), &Device::flex());
+    let load = |change: &dyn Fn(&str) -> String| {
+        checkpoint::load_trainer::<UNetConfig>(&with_header(&bytes, change), &Device::flex())
+    };
     let error = |change: &dyn Fn(&str) -> String| load(change).err().expect("this file must not load").to_string();
 
     assert!(load(&|header| header.to_owned()).is_ok());

@@ -3,8 +3,9 @@
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 
 use bit_diffusion::data::{
-    DataError, Pictures,
+    CaptionedPictures as _, DataError, Pictures,
     cifar10::Cifar10,
+    coco::Coco,
     folder::{Entry, Folder},
     imagenet64::ImageNet64,
     mnist::Mnist,
@@ -71,6 +72,44 @@ fn picture_file(bytes: &[u8]) -> bool {
     folder.read(0).inspect(|picture| assert_eq!(picture.pixels.len(), 48)).is_ok()
 }
 
+/// Reads every picture, if the archive opens; says whether all could be read.
+fn coco(bytes: &[u8]) -> bool {
+    let Ok(mut coco) = Coco::open((watched(bytes), "tar"), (TABLE, "table"), 4) else {
+        return false;
+    };
+    (0..coco.n_examples()).all(|index| {
+        coco.read(index).inspect(|one| assert!(one.pixels.len() == 48 && !one.captions.is_empty())).is_ok()
+    })
+}
+
+fn table(bytes: &[u8]) -> bool {
+    let archive = valid_coco();
+    Coco::open((watched(&archive), "tar"), (bytes, "table"), 4).is_ok()
+}
+
+/// Captions of the pictures of [`valid_coco`].
+const TABLE: &[u8] = b"image_id\tcaption\n7\tA seven.\n8\tAn eight.\n7\tseven\n";
+
+/// A tar of two pictures.
+fn valid_coco() -> Vec<u8> {
+    let picture = valid_picture(ImageFormat::Png);
+    let mut archive = Vec::new();
+    for name in ["7.png", "8.png"] {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..135].copy_from_slice(format!("{:011o}", picture.len()).as_bytes());
+        header[148..156].fill(b' ');
+        header[156] = b'0';
+        let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        archive.extend(header);
+        archive.extend(&picture);
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+    archive.resize(archive.len() + 1024, 0);
+    archive
+}
+
 fn valid_cifar10() -> Vec<u8> {
     (0..3073).map(|i| (i % 10) as u8).collect()
 }
@@ -106,13 +145,15 @@ fn valid_picture(format: ImageFormat) -> Vec<u8> {
 /// A format: its name, a valid file, and what reads one and says whether it could.
 type Format = (&'static str, Vec<u8>, fn(&[u8]) -> bool);
 
-fn formats() -> [Format; 5] {
+fn formats() -> [Format; 7] {
     [
         ("cifar10", valid_cifar10(), cifar10),
         ("mnist", valid_mnist(), mnist),
         ("imagenet", valid_imagenet(), imagenet),
         ("png", valid_picture(ImageFormat::Png), picture_file),
         ("jpeg", valid_picture(ImageFormat::Jpeg), picture_file),
+        ("coco", valid_coco(), coco),
+        ("table", TABLE.to_vec(), table),
     ]
 }
 
@@ -121,8 +162,8 @@ fn whole_files_are_read_and_cut_ones_are_not() {
     for (name, bytes, read) in formats() {
         assert!(read(&bytes), "{name}");
         for end in 0..bytes.len() {
-            // A picture's decoder may make do with a missing end.
-            assert!(!read(&bytes[..end]) || matches!(name, "png" | "jpeg"), "{end} bytes of {name}");
+            // A picture's decoder may make do with a missing end, and a table with fewer lines is a table.
+            assert!(!read(&bytes[..end]) || matches!(name, "png" | "jpeg" | "table"), "{end} bytes of {name}");
         }
     }
 }
@@ -148,13 +189,13 @@ proptest! {
             read(&bytes);
             // With the beginning of the real thing, to get further.
             let start = &valid[..(valid.len() / 2).min(40)];
-            prop_assert!(!read(&[start, &bytes].concat()) || matches!(name, "png" | "jpeg"), "{}", name);
+            prop_assert!(!read(&[start, &bytes].concat()) || matches!(name, "png" | "jpeg" | "table"), "{}", name);
         }
     }
 
     #[test]
     fn any_changes(
-        which in 0_usize..5,
+        which in 0_usize..7,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let (_, mut bytes, read) = formats().into_iter().nth(which).unwrap();

@@ -207,8 +207,14 @@ fn pictures_of_ones_own_are_shown_and_learned() {
     }
 
     let files = vec![("a".to_owned(), png([9; 3])), ("a".to_owned(), png([200; 3]))];
-    train(&mut engine, TrainRequest { data: TrainData::Files(files), ..run(2) });
-    assert_eq!(news(&rest(&mut engine)), ["started at 0 of 2", "step 1", "step 2", "checkpoint 2", "ended"]);
+    let request = TrainRequest { data: TrainData::Files(files), ..run(2) };
+    let plan = Plan { sheet_every: 2, ..request.plan };
+    train(&mut engine, TrainRequest { plan, ..request });
+    let events = rest(&mut engine);
+    // They have the size of scenes and are none.
+    let expected = ["started at 0 of 2", "step 1", "step 2", "checkpoint 2", "sample 1/2"];
+    assert_eq!(news(&events), [&expected[..], &["sheet of 2 at 2, scored: false", "ended"]].concat());
+    assert_eq!(checkpoint::inspect(&file(&events)).unwrap().config.data, "pictures");
     // A broken one stops the run when it is read; what was learned is still there.
     let files = vec![("broken".to_owned(), b"no picture".as_slice().into())];
     train(&mut engine, TrainRequest { data: TrainData::Files(files), ..run(2) });

@@ -6,14 +6,11 @@
 //! larger terms that cancel. Hence 1e-4 of a number's size and 1e-5 of the largest. What is easily mistaken in these networks (the
 //! padding of average pools, the last pool, the corners of the resizing) changes features by far more; that was tried.
 
-use std::collections::BTreeMap;
+mod generated;
 
-use bit_diffusion::{
-    model::features::{FeatureError, FeatureNetwork, Features},
-    rng::Rng,
-};
-use burn::tensor::{Device, Tensor, TensorData};
-use safetensors::tensor::{Dtype, TensorView, serialize};
+use bit_diffusion::model::features::{FeatureError, FeatureNetwork, Features};
+use burn::tensor::Device;
+use generated::{Shapes, Tensors, assert_close, file, pictures, tensors};
 use serde::Deserialize;
 
 /// What PyTorch made of two pictures, and the shapes of the weights that it made it with.
@@ -23,80 +20,18 @@ struct Case {
     size: usize,
     features: Vec<f32>,
     logits: Vec<f32>,
-    kernels: BTreeMap<String, Vec<usize>>,
-    norms: BTreeMap<String, usize>,
-    biases: BTreeMap<String, usize>,
+    #[serde(flatten)]
+    shapes: Shapes,
 }
-
-/// Tensors by name.
-type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 fn case(network: FeatureNetwork) -> Case {
     let cases: Vec<Case> = serde_json::from_str(include_str!("golden/features.json")).unwrap();
     cases.into_iter().find(|case| case.name == network.label()).unwrap()
 }
 
-/// FNV-1a of a tensor's name: the seed of its values.
-fn seed(name: &str) -> u64 {
-    name.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
-}
-
-/// The same pseudo-random weights as in the Python script.
-fn weight(name: &str, shape: &[usize]) -> Vec<f32> {
-    let mut rng = Rng::new(seed(name));
-    let (low, high) = if shape.len() > 1 {
-        let limit = (6.0 / shape[1..].iter().product::<usize>() as f64).sqrt();
-        (-limit, limit)
-    } else {
-        match name.rsplit('.').next().unwrap() {
-            "weight" => (0.8, 1.2),
-            "running_var" => (0.5, 1.5),
-            _ => (-0.1, 0.1),
-        }
-    };
-    (0..shape.iter().product()).map(|_| (low + (high - low) * rng.uniform()) as f32).collect()
-}
-
-fn tensors(case: &Case) -> Tensors {
-    let mut shapes = case.kernels.clone();
-    for (norm, &channels) in &case.norms {
-        for part in ["weight", "bias", "running_mean", "running_var"] {
-            shapes.insert(format!("{norm}.{part}"), vec![channels]);
-        }
-    }
-    shapes.extend(case.biases.iter().map(|(name, &n)| (name.clone(), vec![n])));
-    shapes.into_iter().map(|(name, shape)| (name.clone(), (shape.clone(), weight(&name, &shape)))).collect()
-}
-
-fn file(tensors: &Tensors) -> Vec<u8> {
-    let bytes: Vec<Vec<u8>> =
-        tensors.values().map(|(_, values)| values.iter().flat_map(|value| value.to_le_bytes()).collect()).collect();
-    let views = tensors
-        .iter()
-        .zip(&bytes)
-        .map(|((name, (shape, _)), bytes)| (name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap()));
-    serialize(views, None).unwrap()
-}
-
-/// Two pictures of noise, the second with a quarter of the first one's light.
-fn pictures(size: usize) -> Tensor<4> {
-    let (mut rng, half) = (Rng::new(9), 3 * size * size);
-    let values: Vec<f32> = (0..2 * half).map(|i| (rng.below(256) / if i < half { 1 } else { 4 }) as f32).collect();
-    Tensor::from_data(TensorData::new(values, [2, 3, size, size]), &Device::flex())
-}
-
-fn assert_close(what: &str, found: &[f32], expected: &[f32]) {
-    assert_eq!(found.len(), expected.len(), "{what}");
-    let largest = expected.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
-    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-        let allowed = 1e-4 * expected.abs() + 1e-5 * largest;
-        assert!((found - expected).abs() < allowed, "{what}: number {i} is {found}, PyTorch has {expected}");
-    }
-}
-
 fn check(network: FeatureNetwork) -> Features {
     let case = case(network);
-    let features = FeatureNetwork::load(&file(&tensors(&case)), &Device::flex()).unwrap();
+    let features = FeatureNetwork::load(&file(&tensors(&case.shapes)), &Device::flex()).unwrap();
     assert_eq!((features.network(), features.dim()), (network, network.dim()));
     let output = features.forward(pictures(case.size));
     assert_eq!(output.dims(), [2, features.dim()]);
@@ -131,7 +66,7 @@ fn error(tensors: &Tensors) -> FeatureError {
 
 #[test]
 fn broken_weights_are_named() {
-    let good = tensors(&case(FeatureNetwork::CifarResNet56));
+    let good = tensors(&case(FeatureNetwork::CifarResNet56).shapes);
     let after = |change: &dyn Fn(&mut Tensors)| {
         let mut tensors = good.clone();
         change(&mut tensors);
@@ -178,7 +113,7 @@ fn other_networks_and_other_files_are_told_apart() {
 
 #[test]
 fn every_truncation_is_an_error() {
-    let bytes = file(&tensors(&case(FeatureNetwork::CifarResNet56)));
+    let bytes = file(&tensors(&case(FeatureNetwork::CifarResNet56).shapes));
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     for end in (0..header).step_by(41).chain((header..bytes.len()).step_by(100_003)).chain([bytes.len() - 1]) {
         let loaded = FeatureNetwork::load(&bytes[..end], &Device::flex());

@@ -79,7 +79,8 @@ fn the_loss_by_hand() {
         for n_self_cond in [0, 2, 4] {
             let net = Linear { prediction, ..Linear::new(0.4, 0.3, &device) };
             let x_0 = tensor(&data().0, &device);
-            let value: f32 = loss(&net, x_0, &Condition::None, &draw(&device, n_self_cond)).unwrap().into_scalar();
+            let value: f32 =
+                loss(&net, x_0, &Condition::None, &draw(&device, n_self_cond), None).unwrap().into_scalar();
             let expected = loss_by_hand(0.4, 0.4, 0.3, n_self_cond, prediction);
             assert!((f64::from(value) - expected).abs() < 1e-6, "{prediction:?} {n_self_cond}: {value} {expected}");
         }
@@ -92,7 +93,7 @@ fn no_gradient_through_the_estimate() {
     let mut net = Linear::new(0.4, 0.3, &device);
     net.w = net.w.require_grad();
     let x_0 = tensor(&data().0, &device);
-    let value = loss(&net, x_0, &Condition::None, &draw(&device, 4)).unwrap();
+    let value = loss(&net, x_0, &Condition::None, &draw(&device, 4), None).unwrap();
     let gradient: f32 = net.w.grad(&value.backward()).expect("w is used").into_scalar();
 
     // Finite differences, the estimate held still; and, for comparison, the estimate moving along.

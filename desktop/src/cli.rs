@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use bit_diffusion::{
-    checkpoint::Precision, device::DeviceChoice, experiment::Preset, sampler::Sampler, self_cond::SelfCond,
+    checkpoint::Precision, device::DeviceChoice, model::features::EncoderLayer, sampler::Sampler, self_cond::SelfCond,
 };
 use bit_diffusion_ui::Panel;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
@@ -25,6 +25,9 @@ pub(crate) struct Cli {
     /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit or train; by default the last one
     #[arg(long)]
     pub panel: Option<Panel>,
+    /// What the window works with: auto, cpu or wgpu (the card that it draws with, a software one too)
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
     /// What to do; the window if left out
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -37,12 +40,16 @@ pub(crate) enum Command {
     Train(TrainArguments),
     /// Make pictures with a trained network
     Sample(SampleArguments),
-    /// Measure how good a model's samples are, over a grid of settings
+    /// Say what pictures show, with a trained captioner
+    Caption(CaptionArguments),
+    /// Measure how good a model's samples or captions are, over a grid of settings
     Eval(EvalArguments),
+    /// Work out the image tokens of captioned pictures with a pretrained encoder, once, to train a captioner on
+    Features(FeaturesArguments),
     /// List the training runs that have a name
     Presets {
         /// One of them, to print its settings as a config.json to start from
-        name: Option<Preset>,
+        name: Option<String>,
     },
     /// Say what a model or checkpoint file is
     Inspect {
@@ -117,6 +124,20 @@ pub(crate) struct TrainArguments {
     /// Stop after this many minutes, saving the run; no limit by default
     #[arg(long, value_name = "M")]
     pub minutes: Option<f64>,
+    /// Of captions
+    #[command(flatten)]
+    pub captions: CaptionDataArguments,
+}
+
+/// What captions are made of, and what the captioner sees.
+#[derive(Debug, Default, Clone, Args)]
+pub(crate) struct CaptionDataArguments {
+    /// How captions become tokens: words (those of the data), bytes, or a sentencepiece file; what the preset or the model says by default
+    #[arg(long, value_name = "words|bytes|FILE.model")]
+    pub tokenizer: Option<PathBuf>,
+    /// The features of the pictures, made by `bit-diffusion features`, for a captioner that sees those
+    #[arg(long, value_name = "FILE")]
+    pub features: Option<PathBuf>,
 }
 
 /// `bit-diffusion sample`.
@@ -166,6 +187,49 @@ pub(crate) struct SampleArguments {
     pub json: bool,
 }
 
+/// `bit-diffusion caption`.
+#[derive(Debug, Args)]
+pub(crate) struct CaptionArguments {
+    /// A captioner or its checkpoint, the folder of its run, or one that comes with the program: shapes-captions, shapes-captions-ar
+    pub model: PathBuf,
+    /// Pictures to caption, PNG or JPEG
+    #[arg(value_name = "IMAGE", required_unless_present = "scenes")]
+    pub images: Vec<PathBuf>,
+    /// Caption so many random scenes of shapes in place of picture files
+    #[arg(long, value_name = "N", conflicts_with = "images")]
+    pub scenes: Option<usize>,
+    /// Steps from noise to captions
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub steps: usize,
+    /// The rule of a step: ddim, ddpm, dpm-solver-1, dpm-solver-2, dpm-solver-3 or dpm-solver-2m
+    #[arg(long, default_value = "ddim")]
+    pub sampler: Sampler,
+    /// The time difference, in steps: how much further each step takes the noise level than the network's clock says
+    #[arg(long, default_value_t = 5.0)]
+    pub td: f64,
+    /// What the network is told of its last estimate: off, previous, momentum=0.5 or guide=3
+    #[arg(long, default_value_t)]
+    pub self_cond: SelfCond,
+    /// What the noise and the scenes descend from
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Write one word after the other, with the baseline of a model that comes with the program
+    #[arg(long)]
+    pub autoregressive: bool,
+    /// How many captions an autoregressive model keeps in mind while it writes; 1 is greedy
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub beam: usize,
+    /// Of the captioner
+    #[command(flatten)]
+    pub captions: CaptionDataArguments,
+    /// Where to compute: auto, cpu, wgpu or wgpu:N
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+    /// Print the settings, the captions, their scores and the time as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `bit-diffusion eval`.
 #[derive(Debug, Args)]
 pub(crate) struct EvalArguments {
@@ -202,7 +266,8 @@ pub(crate) struct EvalArguments {
     /// The weight of classifier-free guidance towards the class: 1 is none
     #[arg(long, value_name = "W", default_value_t = 1.0)]
     pub guidance: f64,
-    /// A feature network as a safetensors file, to measure the Fréchet and the kernel distance to the data with; needs --data
+    /// A feature network as a safetensors file, to measure the Fréchet and the kernel distance to the data with; needs --data. Of a captioner
+    /// that sees features, the features of the pictures
     #[arg(long, value_name = "FILE")]
     pub features: Option<PathBuf>,
     /// The folder of the data set; the shapes if left out
@@ -214,6 +279,15 @@ pub(crate) struct EvalArguments {
     /// In place of sampling: the share of wrong bits when held-out pictures, noised to these times from 0 to 1, are guessed at once
     #[arg(long, value_name = "T,…", value_delimiter = ',')]
     pub bit_error: Option<Vec<f64>>,
+    /// An autoregressive captioner to compare a captioner with: a row of its own, and how much longer it takes
+    #[arg(long, value_name = "MODEL")]
+    pub baseline: Option<PathBuf>,
+    /// How many captions an autoregressive model keeps in mind while it writes; 1 is greedy
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub beam: usize,
+    /// How the captions of a captioner's data become tokens, where the model does not say it: a sentencepiece file
+    #[arg(long, value_name = "FILE.model")]
+    pub tokenizer: Option<PathBuf>,
     /// Where to compute: auto, cpu, wgpu or wgpu:N
     #[arg(long, default_value_t)]
     pub device: DeviceChoice,
@@ -223,6 +297,38 @@ pub(crate) struct EvalArguments {
     /// Print JSON in place of the table
     #[arg(long)]
     pub json: bool,
+}
+
+/// `bit-diffusion features`.
+#[derive(Debug, Args)]
+pub(crate) struct FeaturesArguments {
+    /// The encoder, EfficientNet-lite0, as a safetensors file; `bench/features_to_safetensors.py` makes one
+    #[arg(value_name = "ENCODER")]
+    pub encoder: PathBuf,
+    /// A folder with an archive of pictures (.tar) and a table of captions (.tsv) that have `train` in their names, or `val`
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Take the pictures to test with (`val`) in place of those to train on
+    #[arg(long)]
+    pub test: bool,
+    /// The width and height of the pictures that the captioner will be given, in pixels
+    #[arg(long, value_name = "N", default_value_t = 96)]
+    pub pictures: usize,
+    /// The width and height that the encoder enlarges them to; it was trained with 224
+    #[arg(long, value_name = "N", default_value_t = 224)]
+    pub size: usize,
+    /// Where in the encoder the tokens are taken: sixteenth (112 channels), last (320) or head (1280)
+    #[arg(long, default_value = "last")]
+    pub layer: EncoderLayer,
+    /// Pictures at a time
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub batch_size: usize,
+    /// Where to compute: auto, cpu, wgpu or wgpu:N
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
 }
 
 #[cfg(test)]

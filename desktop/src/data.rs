@@ -199,7 +199,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// A file, and its name for messages.
-fn open_file(path: &Path) -> Result<(File, String)> {
+pub(crate) fn open_file(path: &Path) -> Result<(File, String)> {
     let name = path.display().to_string();
     let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
     Ok((file, name))
@@ -211,7 +211,7 @@ fn text(path: &Path) -> Result<String> {
 }
 
 /// Whether a name ends with a dot and this, in any case.
-fn is_a(name: &str, extension: &str) -> bool {
+pub(crate) fn is_a(name: &str, extension: &str) -> bool {
     Path::new(name).extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
 }
 
@@ -233,7 +233,7 @@ fn listing(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
 }
 
 /// The names of the files in a folder.
-fn file_names(dir: &Path) -> Result<BTreeSet<String>> {
+pub(crate) fn file_names(dir: &Path) -> Result<BTreeSet<String>> {
     Ok(listing(dir)?.into_iter().filter(|(path, _)| path.is_file()).map(|(_, name)| name).collect())
 }
 

@@ -8,11 +8,12 @@ use anyhow::{Context as _, Result, bail};
 use bit_diffusion::{
     checkpoint::{self, Precision},
     demo::Demo,
-    experiment::Preset,
-    train::TrainConfig,
+    experiment::{CaptionPreset, Preset},
+    model::CaptionerConfig,
+    train::{Kind, NetworkConfig, TrainConfig},
 };
 
-use crate::{output::print, save::write_atomically};
+use crate::{captions, cli::CaptionDataArguments, output::print, save::write_atomically};
 
 /// The file in a run's folder that training goes on from.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
@@ -23,23 +24,56 @@ pub(crate) const MODEL: &str = "model.safetensors";
 /// The settings in a run's folder.
 pub(crate) const CONFIG: &str = "config.json";
 
+/// The settings of a run, of one kind or the other.
+pub(crate) enum AnyConfig {
+    /// Of a network of pictures.
+    Pictures(Box<TrainConfig>),
+    /// Of a captioner.
+    Captions(Box<TrainConfig<CaptionerConfig>>),
+}
+
+impl AnyConfig {
+    /// What the network makes.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Pictures(_) => Kind::Pictures,
+            Self::Captions(_) => Kind::Captions,
+        }
+    }
+}
+
 /// Settings and, for a preset, how many steps they are meant for.
-pub(crate) fn read_config(name: &str) -> Result<(TrainConfig, Option<usize>)> {
+pub(crate) fn read_config(
+    name: &str,
+    captions: &CaptionDataArguments,
+    data: Option<&Path>,
+) -> Result<(AnyConfig, Option<usize>)> {
     let path = Path::new(name);
     if path.extension().is_none_or(|extension| extension != "json") && !path.is_file() {
-        let preset = Preset::from_label(name).context("this is neither a preset nor a JSON file")?;
-        return Ok((preset.config(), Some(preset.n_steps())));
+        if let Ok(preset) = name.parse::<CaptionPreset>() {
+            let config = preset.config(captions::vocabulary(preset, captions, data)?);
+            return Ok((AnyConfig::Captions(Box::new(config)), Some(preset.n_steps())));
+        }
+        let preset = Preset::from_label(name).with_context(|| {
+            let others: Vec<&str> = CaptionPreset::ALL.into_iter().map(CaptionPreset::label).collect();
+            format!("this is neither a preset nor a JSON file; the presets of captions are {}", others.join(", "))
+        })?;
+        return Ok((AnyConfig::Pictures(Box::new(preset.config())), Some(preset.n_steps())));
     }
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    if let Ok(config) = serde_json::from_str::<TrainConfig<CaptionerConfig>>(&text) {
+        config.validate().with_context(|| format!("in {name}"))?;
+        return Ok((AnyConfig::Captions(Box::new(config)), None));
+    }
     let config: TrainConfig = serde_json::from_str(&text).with_context(|| {
         format!("these are no settings (start from those that `bit-diffusion presets NAME` prints), in {name}")
     })?;
     config.validate().with_context(|| format!("in {name}"))?;
-    Ok((config, None))
+    Ok((AnyConfig::Pictures(Box::new(config)), None))
 }
 
 /// Settings as text.
-pub(crate) fn config_text(config: &TrainConfig) -> Result<String> {
+pub(crate) fn config_text<C: NetworkConfig>(config: &TrainConfig<C>) -> Result<String> {
     Ok(serde_json::to_string_pretty(config)? + "\n")
 }
 
@@ -69,10 +103,13 @@ pub(crate) fn export(model: &Path, out: &Path, precision: Precision) -> Result<(
 
 /// Makes a model of weights from another program.
 pub(crate) fn import(weights: &Path, config: &str, out: &Path, precision: Precision) -> Result<()> {
-    let (config, _) = read_config(config)?;
+    let (config, _) = read_config(config, &CaptionDataArguments::default(), None)?;
     let bytes = fs::read(weights).with_context(|| format!("cannot read {}", weights.display()))?;
-    let imported = checkpoint::import(&bytes, config, precision).with_context(|| in_file(weights))?;
-    write_new(out, &imported)
+    let imported = match config {
+        AnyConfig::Pictures(config) => checkpoint::import(&bytes, *config, precision),
+        AnyConfig::Captions(config) => checkpoint::import(&bytes, *config, precision),
+    };
+    write_new(out, &imported.with_context(|| in_file(weights))?)
 }
 
 /// Context for an error about a file's contents.

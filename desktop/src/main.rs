@@ -1,8 +1,13 @@
 //! The desktop program: the studio in a window, and the same engine as a command line.
 
+mod caption;
+mod captioned;
+mod captions;
 mod cli;
 mod data;
+mod dialogs;
 mod eval;
+mod features;
 mod files;
 mod histogram;
 mod inspect;
@@ -37,11 +42,13 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<()> {
     match cli.command {
-        None => studio::run(cli.panel),
+        None => studio::run(cli.panel, cli.device),
         Some(Command::Train(arguments)) => train::run(&arguments),
         Some(Command::Sample(arguments)) => sample::run(&arguments),
+        Some(Command::Caption(arguments)) => caption::run(&arguments),
         Some(Command::Eval(arguments)) => eval::run(&arguments),
-        Some(Command::Presets { name }) => inspect::presets(name),
+        Some(Command::Features(arguments)) => features::run(&arguments),
+        Some(Command::Presets { name }) => inspect::presets(name.as_deref()),
         Some(Command::Inspect { file }) => inspect::run(&file),
         Some(Command::Export { model, out, precision }) => files::export(&model, &out, precision),
         Some(Command::Import { weights, config, out, precision }) => files::import(&weights, &config, &out, precision),

@@ -202,7 +202,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
         classes: &samples.classes,
         evaluations: samples.n_evaluations,
         seconds,
-        shapes: shapes_score(&samples.pictures),
+        shapes: shapes_score(&header.config.data, &samples.pictures),
     };
     if arguments.json {
         return print(&(serde_json::to_string_pretty(&report)? + "\n"));
@@ -215,10 +215,10 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
     print(&out)
 }
 
-/// The exact score, if the pictures are of the size and colours of shapes.
-pub(crate) fn shapes_score(pictures: &Pictures) -> Option<ShapesScore> {
-    let is_shapes = (pictures.channels, pictures.size, pictures.alphabet) == (3, shapes::SIZE, 256);
-    is_shapes.then(|| ShapesScore::of(&pictures.values))
+/// The exact score, if the pictures are those of a model that was trained on shapes.
+pub(crate) fn shapes_score(data: &str, pictures: &Pictures) -> Option<ShapesScore> {
+    let are_scenes = shapes::are_scenes(data, pictures.channels, pictures.size, pictures.alphabet);
+    are_scenes.then(|| ShapesScore::of(&pictures.values))
 }
 
 /// A GIF on its way: on the left what the state shows, read by threshold, on the right what the estimate does.
@@ -266,9 +266,11 @@ mod tests {
         broken[0] ^= 1;
         let values = [scene, broken].concat();
         let pictures = Pictures { channels: 3, size: 16, alphabet: 256, values };
-        let score = shapes_score(&pictures).unwrap();
+        let score = shapes_score("shapes", &pictures).unwrap();
         assert_eq!(score, ShapesScore { off_palette: 1.0 / 512.0, scenes: 0.5 });
-        assert_eq!(shapes_score(&Pictures { alphabet: 4, ..pictures }), None);
+        assert_eq!(shapes_score("", &pictures), Some(score));
+        assert_eq!(shapes_score("pictures", &pictures), None);
+        assert_eq!(shapes_score("shapes", &Pictures { alphabet: 4, ..pictures }), None);
     }
 
     #[test]

@@ -16,15 +16,23 @@ use anyhow::{Context as _, Result};
 /// The bytes go to a file beside it, reach the disk, and then take the old one's place. If anything fails, the file beside it is
 /// removed; if the program is killed, the next write uses it again.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_atomically_with(path, |file| file.write_all(bytes).with_context(|| cannot_write(path)))
+}
+
+/// The same for what does not fit into the memory: `write` is given the file.
+pub(crate) fn write_atomically_with(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let part = part_of(path);
-    let written = write_and_rename(&part, path, bytes);
+    let written = write_and_rename(&part, path, write);
     if written.is_err() {
         // It may not even be there; the first error is the one to tell.
         let _ = fs::remove_file(&part);
     }
-    written.with_context(|| {
-        format!("cannot write ({} bytes; check the free space and the permissions): {}", bytes.len(), path.display())
-    })
+    written
+}
+
+/// Context for an error of the file system.
+pub(crate) fn cannot_write(path: &Path) -> String {
+    format!("cannot write (check the free space and the permissions): {}", path.display())
 }
 
 /// The file beside `path` that is written first.
@@ -35,13 +43,12 @@ fn part_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn write_and_rename(part: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(part)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
+fn write_and_rename(part: &Path, path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    let mut file = File::create(part).with_context(|| cannot_write(path))?;
+    write(&mut file)?;
+    let synced = file.sync_all();
     drop(file);
-    fs::rename(part, path)?;
-    sync_folder(path)
+    synced.and_then(|()| fs::rename(part, path)).and_then(|()| sync_folder(path)).with_context(|| cannot_write(path))
 }
 
 /// Makes a rename last: until its folder reaches the disk, a power cut could undo it.

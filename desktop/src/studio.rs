@@ -2,14 +2,26 @@
 //!
 //! Deliberately absent: everything inside the window, which is the `ui` crate's.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use bit_diffusion::{device::DeviceChoice, engine::Handle};
+use bit_diffusion::{
+    device::{
+        DeviceChoice,
+        shared::{Handles, window_device},
+    },
+    engine::Handle,
+};
 use bit_diffusion_ui::{Panel, Studio, TITLE};
-use eframe::egui;
+use eframe::{
+    egui,
+    egui_wgpu::{RenderState, WgpuConfiguration, WgpuSetupCreateNew},
+};
 
-use crate::{keep, save::write_atomically};
+use crate::{
+    dialogs::{Answer, Dialogs},
+    keep,
+};
 
 /// What can be done without a window.
 const HEADLESS: &str = "without one, use the command line: bit-diffusion train, sample, eval, inspect, presets, export, import \
@@ -18,14 +30,24 @@ const HEADLESS: &str = "without one, use the command line: bit-diffusion train, 
 /// The studio as eframe wants it.
 struct Window {
     studio: Studio,
+    dialogs: Dialogs,
     /// Where its settings are kept between two starts.
     settings: Option<PathBuf>,
 }
 
 impl Window {
-    fn new(context: &egui::Context, panel: Option<Panel>) -> Result<Self> {
-        let context = context.clone();
-        let engine = Handle::start(DeviceChoice::Auto, move || context.request_repaint());
+    fn new(creation: &eframe::CreationContext<'_>, panel: Option<Panel>, device: DeviceChoice) -> Result<Self> {
+        let dialogs = Dialogs::new(creation.egui_ctx.clone());
+        let context = creation.egui_ctx.clone();
+        let wake = move || context.request_repaint();
+        let engine = match &creation.wgpu_render_state {
+            Some(RenderState { instance, adapter, device: drawn_with, queue, .. }) => {
+                let (instance, adapter) = (instance.clone(), adapter.clone());
+                let window = Handles { instance, adapter, device: drawn_with.clone(), queue: queue.clone() };
+                Handle::start_beside(device, window, wake)
+            }
+            None => Handle::start(device, wake),
+        };
         let mut studio = Studio::new(Box::new(engine.context("cannot start the engine's thread")?));
         let settings = keep::file();
         let kept = settings.as_deref().and_then(keep::read);
@@ -37,7 +59,7 @@ impl Window {
         if let Some(panel) = panel {
             studio.show(panel);
         }
-        Ok(Self { studio, settings })
+        Ok(Self { studio, dialogs, settings })
     }
 
     /// Opens the files that were dropped on the window.
@@ -54,18 +76,18 @@ impl Window {
         }
     }
 
-    /// Writes what the studio wants to be saved, into the current folder, over nothing that is there, and says where.
-    fn save_files(&mut self) {
-        let mut written = Vec::new();
-        for save in self.studio.take_saves() {
-            let path = keep::unused(&std::env::current_dir().unwrap_or_default(), &save.name);
-            match write_atomically(&path, &save.bytes) {
-                Ok(()) => written.push(path.display().to_string()),
-                Err(error) => self.studio.report(format!("{error:#}")),
-            }
+    /// Shows the dialogs that the studio asks for, and hands it what came of those before.
+    fn ask(&mut self, frame: &eframe::Frame) {
+        if self.studio.take_wants_open() {
+            self.dialogs.open(frame);
         }
-        if !written.is_empty() {
-            self.studio.say(format!("Saved: {}", written.join(", ")));
+        self.dialogs.save(self.studio.take_saves(), frame);
+        for answer in self.dialogs.answers() {
+            match answer {
+                Answer::Opened { name, bytes } => self.studio.open(&name, bytes),
+                Answer::Note(note) => self.studio.say(note),
+                Answer::Error(error) => self.studio.report(error),
+            }
         }
     }
 
@@ -82,10 +104,10 @@ impl Window {
 }
 
 impl eframe::App for Window {
-    fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
+    fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
         self.take_files(ui);
         self.studio.ui(ui);
-        self.save_files();
+        self.ask(frame);
         if let Some(text) = self.studio.changed_settings(ui) {
             self.keep(&text);
         }
@@ -98,21 +120,27 @@ impl eframe::App for Window {
 }
 
 /// Opens the window and stays until it is closed.
-pub(crate) fn run(panel: Option<Panel>) -> Result<()> {
+pub(crate) fn run(panel: Option<Panel>, device: DeviceChoice) -> Result<()> {
     if !has_display() {
         bail!("there is no display to open a window on (neither DISPLAY nor WAYLAND_DISPLAY is set); {HEADLESS}");
     }
+    // eframe adds the display by itself.
+    let setup = WgpuSetupCreateNew {
+        device_descriptor: Arc::new(window_device),
+        ..WgpuSetupCreateNew::without_display_handle()
+    };
     let options = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_inner_size([1280.0, 800.0])
             .with_min_inner_size([640.0, 480.0])
             .with_drag_and_drop(true),
+        wgpu_options: WgpuConfiguration { wgpu_setup: setup.into(), ..WgpuConfiguration::default() },
         ..Default::default()
     };
     let open = eframe::run_native(
         TITLE,
         options,
-        Box::new(move |creation| Ok(Box::new(Window::new(&creation.egui_ctx, panel)?))),
+        Box::new(move |creation| Ok(Box::new(Window::new(creation, panel, device)?))),
     );
     open.map_err(|error| anyhow!("cannot open a window: {error}; a graphical session is needed; {HEADLESS}"))
 }

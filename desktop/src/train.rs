@@ -4,6 +4,7 @@
 //! sheets in `samples/`. Deliberately absent: the training itself, which is the core's.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     sync::{
@@ -15,47 +16,80 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bit_diffusion::{
-    checkpoint::{self, Precision},
-    data::Pictures,
+    checkpoint::{self, CheckpointError, Precision},
     device,
-    model::UNetConfig,
+    model::{CaptionerConfig, UNetConfig},
     sampler::Settings,
-    train::{Event, Plan, Run, TrainConfig, Trainer},
+    train::{CaptionData, Event, Kind, Network, NetworkConfig, Plan, Run, TrainConfig, Trainer},
 };
 use clap::error::ErrorKind;
 
 use crate::{
+    captions,
     cli::{TrainArguments, refuse},
     data::{self, Split},
-    files::{self, CHECKPOINT, CONFIG, MODEL},
+    files::{self, AnyConfig, CHECKPOINT, CONFIG, MODEL},
     log::Log,
     progress::Reporter,
     save::write_atomically,
     sheet,
 };
 
-/// The pictures of a sheet, and the steps of their chain.
-const SHEET_PICTURES: usize = 16;
-const SHEET_STEPS: usize = 50;
+/// The samples of a sheet.
+const SHEET_SIZE: usize = 16;
 
 /// Trains as the flags say.
 pub(crate) fn run(arguments: &TrainArguments) -> Result<()> {
     let stop = stop_on_ctrl_c()?;
-    let requested = arguments.config.as_deref().map(files::read_config).transpose()?;
+    // What can be refused is, before the device is opened and anything is written.
+    let bytes = if arguments.resume { Some(read_checkpoint(&arguments.out)?) } else { None };
+    let kind = match &bytes {
+        Some(bytes) => Some(checkpoint::kind(bytes).with_context(|| files::in_file(&arguments.out.join(CHECKPOINT)))?),
+        None => None,
+    };
+    let requested = arguments
+        .config
+        .as_deref()
+        .map(|name| files::read_config(name, &arguments.captions, arguments.data.as_deref()))
+        .transpose()?;
+    let (requested, meant) = requested.map_or((None, None), |(config, n_steps)| (Some(config), n_steps));
+    let kind = kind.or(requested.as_ref().map(AnyConfig::kind));
+    match (kind, requested) {
+        (Some(Kind::Pictures), None) => start::<UNetConfig>(arguments, bytes, None, meant, &stop),
+        (Some(Kind::Pictures), Some(AnyConfig::Pictures(config))) => {
+            start(arguments, bytes, Some(*config), meant, &stop)
+        }
+        (Some(Kind::Captions), None) => start::<CaptionerConfig>(arguments, bytes, None, meant, &stop),
+        (Some(Kind::Captions), Some(AnyConfig::Captions(config))) => {
+            start(arguments, bytes, Some(*config), meant, &stop)
+        }
+        (Some(kind), Some(_)) => bail!(
+            "the run in {} is one of {}, the settings are not; leave them out to go on with the run's own",
+            arguments.out.display(),
+            kind.label()
+        ),
+        (None, _) => refuse(ErrorKind::MissingRequiredArgument, "say what to train, or --resume"),
+    }
+}
+
+/// Starts a run of one kind of network, or goes on with the one of which there are `bytes`.
+fn start<C: Trained>(
+    arguments: &TrainArguments,
+    bytes: Option<Vec<u8>>,
+    requested: Option<TrainConfig<C>>,
+    meant: Option<usize>,
+    stop: &AtomicBool,
+) -> Result<()> {
     let folder = &arguments.out;
     let deadline = arguments.minutes.map(deadline);
-
-    // What can be refused is, before the device is opened and anything is written.
-    let bytes = if arguments.resume { Some(read_checkpoint(folder)?) } else { None };
-    let (config, meant) = match (&bytes, requested) {
+    let mut config = match (&bytes, requested) {
         (Some(bytes), requested) => {
-            let kept = checkpoint::inspect(bytes).with_context(|| files::in_file(&folder.join(CHECKPOINT)))?.config;
-            let meant = requested.as_ref().and_then(|(_, n_steps)| *n_steps);
-            (resumed_config(arguments, &kept, requested.map(|(config, _)| config))?, meant)
+            let kept = C::settings_of(bytes).with_context(|| files::in_file(&folder.join(CHECKPOINT)))?;
+            resumed_config(arguments, &kept, requested)?
         }
-        (None, Some((config, meant))) => {
+        (None, Some(config)) => {
             refuse_existing(folder)?;
-            (with_flags(config, arguments), meant)
+            with_flags(config, arguments)
         }
         (None, None) => refuse(ErrorKind::MissingRequiredArgument, "say what to train, or --resume"),
     };
@@ -63,7 +97,8 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<()> {
     let Some(n_steps) = arguments.steps.or(meant) else {
         refuse(ErrorKind::MissingRequiredArgument, "say how many steps to train, with --steps")
     };
-    let mut pictures = open_data(arguments.data.as_deref(), &config)?;
+    let mut data = C::open_data(arguments, &config)?;
+    C::data_name(&data).clone_into(&mut config.data);
 
     let opened = pollster::block_on(device::open(&arguments.device))?;
     eprintln!("device: {}", opened.description);
@@ -84,21 +119,109 @@ pub(crate) fn run(arguments: &TrainArguments) -> Result<()> {
         n_steps,
         save_every: arguments.save_every,
         sheet_every: arguments.sheet_every,
-        sheet_size: SHEET_PICTURES,
-        sheet: Settings { n_steps: SHEET_STEPS, schedule: trainer.config().schedule, ..Settings::default() },
+        sheet_size: SHEET_SIZE,
+        sheet: Settings {
+            n_steps: C::SHEET_STEPS,
+            td: C::SHEET_TD,
+            schedule: trainer.config().schedule,
+            ..Settings::default()
+        },
     };
     let mut files = RunFolder::open(folder, &trainer)?;
     let mut run = Run::new(trainer, plan, &opened.device)?;
     let mut reporter = Reporter::new(n_steps, run.trainer().n_steps());
-    let trained = train(&mut run, pictures.as_mut(), &mut files, deadline, &stop, &mut reporter);
+    let trained = train(&mut run, data.as_mut(), &mut files, deadline, stop, &mut reporter);
     reporter.finish();
     trained.with_context(|| format!("the checkpoint of step {} is kept in {}", files.n_saved, folder.display()))
 }
 
+/// What a kind of network needs around its training: its data, and its sheets as files.
+pub(crate) trait Trained: NetworkConfig {
+    /// The steps of a sheet's chain.
+    const SHEET_STEPS: usize;
+
+    /// Its time difference, in steps.
+    const SHEET_TD: f64;
+
+    /// The settings of a run that is kept.
+    fn settings_of(bytes: &[u8]) -> Result<TrainConfig<Self>, CheckpointError>;
+
+    /// The data, once they fit the network.
+    fn open_data(arguments: &TrainArguments, config: &TrainConfig<Self>) -> Result<Box<Data<Self>>>;
+
+    /// The name of the data.
+    fn data_name(data: &Data<Self>) -> &'static str;
+
+    /// The ending of a sheet's file, and its bytes.
+    fn sheet(config: &TrainConfig<Self>, data: &mut Data<Self>, values: Vec<u32>) -> Result<(&'static str, Vec<u8>)>;
+}
+
+/// What the examples of a kind of network come from.
+pub(crate) type Data<C> = <<C as NetworkConfig>::Network as Network>::Data;
+
+impl Trained for UNetConfig {
+    const SHEET_STEPS: usize = 50;
+    const SHEET_TD: f64 = 0.0;
+
+    fn settings_of(bytes: &[u8]) -> Result<TrainConfig, CheckpointError> {
+        checkpoint::inspect(bytes).map(|header| header.config)
+    }
+
+    fn open_data(arguments: &TrainArguments, config: &TrainConfig) -> Result<Box<Data<Self>>> {
+        let network = &config.network;
+        let pictures = data::open(arguments.data.as_deref(), Split::Train, network.size, network.channels)?;
+        if network.n_classes > 0 && !(1..=network.n_classes).contains(&pictures.n_classes()) {
+            bail!(
+                "the network knows {} classes, the data have {}; choose other data with --data, or a preset without classes",
+                network.n_classes,
+                pictures.n_classes()
+            );
+        }
+        Ok(pictures)
+    }
+
+    fn data_name(data: &Data<Self>) -> &'static str {
+        data.name()
+    }
+
+    fn sheet(config: &TrainConfig, _: &mut Data<Self>, values: Vec<u32>) -> Result<(&'static str, Vec<u8>)> {
+        let UNetConfig { channels, size, alphabet, .. } = config.network;
+        Ok(("png", sheet::Pictures { channels, size, alphabet, values }.png()?))
+    }
+}
+
+impl Trained for CaptionerConfig {
+    const SHEET_STEPS: usize = 10;
+    const SHEET_TD: f64 = 5.0;
+
+    fn settings_of(bytes: &[u8]) -> Result<TrainConfig<Self>, CheckpointError> {
+        checkpoint::inspect_captioner(bytes).map(|header| header.config)
+    }
+
+    fn open_data(arguments: &TrainArguments, config: &TrainConfig<Self>) -> Result<Box<CaptionData>> {
+        Ok(Box::new(captions::open(&arguments.captions, arguments.data.as_deref(), Split::Train, &config.network)?))
+    }
+
+    fn data_name(data: &CaptionData) -> &'static str {
+        data.pictures.name()
+    }
+
+    /// A line for each picture: what it was captioned, and a caption of the data.
+    fn sheet(config: &TrainConfig<Self>, data: &mut CaptionData, values: Vec<u32>) -> Result<(&'static str, Vec<u8>)> {
+        let mut text = String::from("caption\tcaption of the data\n");
+        for (i, tokens) in values.chunks_exact(config.network.length).enumerate() {
+            let (_, captions) = data.read(&config.network, i)?;
+            let truth = captions.first().map_or("", String::as_str);
+            writeln!(text, "{}\t{truth}", data.tokenizer.decode(tokens)?)?;
+        }
+        Ok(("txt", text.into_bytes()))
+    }
+}
+
 /// Follows the run's events until it is done, stopped, or out of time.
-fn train(
-    run: &mut Run,
-    pictures: &mut dyn Pictures,
+fn train<C: Trained>(
+    run: &mut Run<C>,
+    data: &mut Data<C>,
     files: &mut RunFolder,
     deadline: Option<Instant>,
     stop: &AtomicBool,
@@ -114,7 +237,7 @@ fn train(
             reporter.say(&format!("{why} saved at step {}; go on with --resume", files.n_saved));
             return Ok(());
         }
-        match pollster::block_on(run.next(pictures))? {
+        match pollster::block_on(run.next(data))? {
             Some(Event::Step(progress)) => {
                 files.log.row(&progress)?;
                 loss.add(f64::from(progress.loss));
@@ -123,7 +246,7 @@ fn train(
             Some(Event::Checkpoint(bytes)) => files.save(run.trainer(), &bytes)?,
             Some(Event::Sampling { .. }) => {}
             Some(Event::Sheet(values)) => {
-                let path = files.sheet(run.trainer(), values)?;
+                let path = files.sheet(run.trainer(), data, values)?;
                 reporter.say(&format!("step {}: {}", run.trainer().n_steps(), path.display()));
             }
             None => {
@@ -144,7 +267,7 @@ struct RunFolder {
 
 impl RunFolder {
     /// Prepares the folder; a fresh run is saved at once, so that a disk that cannot be written shows now.
-    fn open(folder: &Path, trainer: &Trainer) -> Result<Self> {
+    fn open<C: Trained>(folder: &Path, trainer: &Trainer<C>) -> Result<Self> {
         let samples = folder.join("samples");
         fs::create_dir_all(&samples).with_context(|| format!("cannot make the folder {}", samples.display()))?;
         let n_steps = trainer.n_steps();
@@ -158,7 +281,7 @@ impl RunFolder {
     }
 
     /// Writes a checkpoint, and beside it the averaged network, for sampling.
-    fn save(&mut self, trainer: &Trainer, bytes: &[u8]) -> Result<()> {
+    fn save<C: Trained>(&mut self, trainer: &Trainer<C>, bytes: &[u8]) -> Result<()> {
         // First the log: lines too many are cut off when the run goes on, lines too few would be missing for ever.
         self.log.flush()?;
         write_atomically(&self.folder.join(CHECKPOINT), bytes)?;
@@ -168,10 +291,10 @@ impl RunFolder {
     }
 
     /// Writes a sheet of samples, named by the step.
-    fn sheet(&self, trainer: &Trainer, values: Vec<u32>) -> Result<PathBuf> {
-        let UNetConfig { channels, size, alphabet, .. } = trainer.config().network;
-        let path = self.folder.join("samples").join(format!("{:06}.png", trainer.n_steps()));
-        write_atomically(&path, &sheet::Pictures { channels, size, alphabet, values }.png()?)?;
+    fn sheet<C: Trained>(&self, trainer: &Trainer<C>, data: &mut Data<C>, values: Vec<u32>) -> Result<PathBuf> {
+        let (extension, bytes) = C::sheet(trainer.config(), data, values)?;
+        let path = self.folder.join("samples").join(format!("{:06}.{extension}", trainer.n_steps()));
+        write_atomically(&path, &bytes)?;
         Ok(path)
     }
 }
@@ -196,20 +319,6 @@ impl Smoothed {
     }
 }
 
-/// The data, once they fit the network.
-fn open_data(folder: Option<&Path>, config: &TrainConfig) -> Result<Box<dyn Pictures>> {
-    let network = &config.network;
-    let pictures = data::open(folder, Split::Train, network.size, network.channels)?;
-    if network.n_classes > 0 && !(1..=network.n_classes).contains(&pictures.n_classes()) {
-        bail!(
-            "the network knows {} classes, the data have {}; choose other data with --data, or a preset without classes",
-            network.n_classes,
-            pictures.n_classes()
-        );
-    }
-    Ok(pictures)
-}
-
 fn read_checkpoint(folder: &Path) -> Result<Vec<u8>> {
     let path = folder.join(CHECKPOINT);
     fs::read(&path)
@@ -229,7 +338,7 @@ fn refuse_existing(folder: &Path) -> Result<()> {
 }
 
 /// Settings with those replaced that have a flag of their own.
-fn with_flags(mut config: TrainConfig, arguments: &TrainArguments) -> TrainConfig {
+fn with_flags<C>(mut config: TrainConfig<C>, arguments: &TrainArguments) -> TrainConfig<C> {
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.learning_rate = arguments.learning_rate.unwrap_or(config.learning_rate);
     if let Some(batch_size) = arguments.batch_size {
@@ -241,12 +350,14 @@ fn with_flags(mut config: TrainConfig, arguments: &TrainArguments) -> TrainConfi
 }
 
 /// The settings to go on with: those of the run, with the flags of this call; a preset or file must agree with them.
-fn resumed_config(
+fn resumed_config<C: NetworkConfig>(
     arguments: &TrainArguments,
-    kept: &TrainConfig,
-    requested: Option<TrainConfig>,
-) -> Result<TrainConfig> {
-    if let Some(requested) = requested {
+    kept: &TrainConfig<C>,
+    requested: Option<TrainConfig<C>>,
+) -> Result<TrainConfig<C>> {
+    if let Some(mut requested) = requested {
+        // What is learned from, --data says.
+        requested.data.clone_from(&kept.data);
         // A flag is a change on purpose, a different preset is a mistake.
         let differences = differences(&with_flags(kept.clone(), arguments), &with_flags(requested, arguments))?;
         if !differences.is_empty() {
@@ -269,7 +380,7 @@ fn resumed_config(
 }
 
 /// What differs between two settings: "name old → new".
-fn differences(old: &TrainConfig, new: &TrainConfig) -> Result<Vec<String>> {
+fn differences<C: NetworkConfig>(old: &TrainConfig<C>, new: &TrainConfig<C>) -> Result<Vec<String>> {
     fn compare(name: &str, old: &serde_json::Value, new: &serde_json::Value, found: &mut Vec<String>) {
         match (old.as_object(), new.as_object()) {
             (Some(a), Some(b)) if a.keys().eq(b.keys()) => {

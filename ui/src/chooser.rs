@@ -28,7 +28,7 @@ pub(crate) fn ui(ui: &mut Ui, session: &mut Session) {
         hint += "\n\n";
         hint += &described(info);
     }
-    list.response.on_hover_text(hint + "\n\nDrop a model file on the window to open it");
+    list.response.on_hover_text(hint + "\n\nOpen… and dropping a file on the window bring in others");
     if let ModelId::Perfect(perfect) = &mut chosen {
         perfect_ui(ui, perfect);
         // The list has one perfect denoiser: as it is now.

@@ -1,8 +1,11 @@
-//! What the window shows as a line for the command line, which makes the same pictures.
+//! What the window shows as a line for the command line, which makes the same pictures, or captions.
 //!
-//! The flags are those of `bit-diffusion sample`; the desktop's tests run such lines.
+//! The flags are those of `bit-diffusion sample` and `bit-diffusion caption`; the desktop's tests run such lines.
 
-use bit_diffusion::engine::{ChainRequest, Classes, ModelId, ModelInfo};
+use bit_diffusion::{
+    engine::{CaptionPictures, CaptionRequest, ChainRequest, Classes, ModelId, ModelInfo},
+    model::Method,
+};
 
 /// The most pixels that the command line works on at once. Past them it makes batches, each with noise of its own.
 const MAX_BATCH_PIXELS: usize = 1 << 16;
@@ -47,6 +50,29 @@ pub fn command_line(request: &ChainRequest, info: &ModelInfo, name: &str, out: &
         }
     }
     Ok(line + &class + &guidance + " --out " + out)
+}
+
+/// The line that writes the captions of a request; `name` is that of the captioner, or of its file.
+///
+/// # Errors
+/// In a few words, why no line would make the same.
+pub fn caption_line(request: &CaptionRequest, method: Method, name: &str) -> Result<String, &'static str> {
+    let CaptionPictures::File { name: picture, .. } = &request.pictures else {
+        return Err("the command line captions picture files: open one of your own");
+    };
+    let line = format!("bit-diffusion caption {} {}", quoted(name), quoted(picture));
+    let settings = &request.settings;
+    Ok(match method {
+        Method::Autoregressive => line,
+        Method::BitDiffusion => format!(
+            "{line} --steps {} --td {} --sampler {} --self-cond {} --seed {}",
+            settings.n_steps,
+            settings.td,
+            settings.sampler.label().to_ascii_lowercase(),
+            settings.self_cond,
+            request.seed,
+        ),
+    })
 }
 
 /// A file's name as shells understand it.
@@ -110,6 +136,26 @@ mod tests {
             assert!(refused(&ChainRequest { model, ..plain.clone() }));
         }
         assert!(!refused(&ChainRequest { n: 256, ..plain.clone() }) && refused(&ChainRequest { n: 257, ..plain }));
+    }
+
+    #[test]
+    fn captions_of_files_have_a_line() {
+        let settings = Settings { n_steps: 5, td: 2.5, ..Settings::default() };
+        let request = CaptionRequest {
+            model: ModelId::Opened(0),
+            pictures: CaptionPictures::File { name: "my cat.jpg".to_owned(), bytes: [].into() },
+            seed: 7,
+            settings,
+            beam: 1,
+        };
+        assert_eq!(
+            caption_line(&request, Method::BitDiffusion, "mine.safetensors").unwrap(),
+            "bit-diffusion caption mine.safetensors \"my cat.jpg\" --steps 5 --td 2.5 --sampler ddim --self-cond previous --seed 7"
+        );
+        let line = caption_line(&request, Method::Autoregressive, "shapes-captions-ar").unwrap();
+        assert_eq!(line, "bit-diffusion caption shapes-captions-ar \"my cat.jpg\"");
+        let scenes = CaptionRequest { pictures: CaptionPictures::Shapes { n: 1, seed: 0 }, ..request };
+        assert!(caption_line(&scenes, Method::BitDiffusion, "shapes-captions").is_err());
     }
 
     #[test]

@@ -146,6 +146,8 @@ pub(crate) struct Shown {
     pub film: Option<(Vec<Source>, Reading)>,
     /// Numbers, but for those of the chains' steps.
     pub tables: Vec<Table>,
+    /// The line that makes the same, or why there is none; left out where it is that of the chains.
+    pub line: Option<Result<String, &'static str>>,
     /// The panel's settings.
     pub settings: Saved,
 }
@@ -184,6 +186,9 @@ impl Shown {
 
     /// The lines that make the same pictures, or why there are none.
     fn command_lines(&self, session: &Session) -> Result<String, &'static str> {
+        if let Some(line) = &self.line {
+            return line.clone();
+        }
         let mut lines = Vec::new();
         for chain in self.chains.iter().filter(|chain| chain.request.branch.is_none()) {
             let out = match lines.len() {
@@ -241,16 +246,24 @@ impl Format {
 /// Makes files of what is shown; a film page by page, so that the window never waits.
 #[derive(Default)]
 pub(crate) struct Exporter {
+    /// Where the studio is on the web, if it is there.
+    pub address: Option<String>,
     film: Option<(Film, Shown)>,
 }
 
 impl Exporter {
     /// The list of formats.
-    pub fn menu_ui(&mut self, ui: &mut Ui, shown: Shown, session: &mut Session) {
+    pub fn menu_ui(&mut self, ui: &mut Ui, shown: Shown, link: &str, session: &mut Session) {
+        if let Some(address) = &self.address {
+            let hint = "Whoever opens it sees the same: the model, the panel, and its settings";
+            if ui.button("Copy link").on_hover_text(hint).clicked() {
+                ui.ctx().copy_text(format!("{address}?{link}"));
+            }
+        }
         let line = shown.command_lines(session);
         let copy = Button::new("Copy as command line");
         let copy = match &line {
-            Ok(line) => ui.add(copy).on_hover_text(format!("Makes the same pictures without a window:\n\n{line}")),
+            Ok(line) => ui.add(copy).on_hover_text(format!("Makes the same without a window:\n\n{line}")),
             Err(reason) => ui.add_enabled(false, copy).on_disabled_hover_text(*reason),
         };
         if let Ok(line) = line

@@ -1,6 +1,7 @@
 //! Files on their way in and out: what a person brought, and what a shell has to write or download.
 //!
-//! Deliberately absent: paths and dialogs. A shell reads what is dropped on its window, and empties the outbox of the session.
+//! Deliberately absent: paths and dialogs. A shell reads what is dropped on its window or chosen in its dialog, and empties the outbox of the
+//! session.
 
 use std::sync::Arc;
 

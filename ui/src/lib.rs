@@ -3,6 +3,7 @@
 //! The shells bring an engine behind a [`Link`] and draw [`Studio::ui`] once a frame. Deliberately absent: windows, canvases, files and
 //! threads.
 
+mod address;
 mod chooser;
 mod command_line;
 mod controls;
@@ -27,11 +28,12 @@ use export::{Exporter, Shown};
 use files::{Brought, Kind, Save};
 use kept::Kept as _;
 use panels::{
-    bits::Bits, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, toy::ToyPanel, train::Train,
+    bits::Bits, captions::Captions, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, toy::ToyPanel,
+    train::Train,
 };
 use session::{Pane, Session, slots};
 
-pub use command_line::command_line;
+pub use command_line::{caption_line, command_line};
 pub use session::Link;
 
 /// The name on the window and the page.
@@ -53,13 +55,16 @@ pub enum Panel {
     SelfCond,
     /// One bit in one dimension.
     Toy,
+    /// Captions of pictures: words as bits.
+    Captions,
     /// Training a network.
     Train,
 }
 
 impl Panel {
     /// Every panel, in the order of their tabs.
-    pub const ALL: [Self; 6] = [Self::Chain, Self::TimeDifference, Self::Bits, Self::SelfCond, Self::Toy, Self::Train];
+    pub const ALL: [Self; 7] =
+        [Self::Chain, Self::TimeDifference, Self::Bits, Self::SelfCond, Self::Toy, Self::Captions, Self::Train];
 
     /// The text on the tab.
     #[must_use]
@@ -70,24 +75,35 @@ impl Panel {
             Self::Bits => "Bits",
             Self::SelfCond => "Self-conditioning",
             Self::Toy => "One bit",
+            Self::Captions => "Captions",
             Self::Train => "Train",
+        }
+    }
+
+    /// The name in a command line, a link and kept settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chain => Chain::NAME,
+            Self::TimeDifference => TimeDifference::NAME,
+            Self::Bits => Bits::NAME,
+            Self::SelfCond => SelfCond::NAME,
+            Self::Toy => ToyPanel::NAME,
+            Self::Captions => Captions::NAME,
+            Self::Train => Train::NAME,
         }
     }
 }
 
+/// A panel by its [`Panel::name`].
 impl std::str::FromStr for Panel {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "chain" => Ok(Self::Chain),
-            "time-difference" => Ok(Self::TimeDifference),
-            "bits" => Ok(Self::Bits),
-            "self-conditioning" => Ok(Self::SelfCond),
-            "one-bit" => Ok(Self::Toy),
-            "train" => Ok(Self::Train),
-            _ => Err("the panels are chain, time-difference, bits, self-conditioning, one-bit and train".to_owned()),
-        }
+        let found = Self::ALL.into_iter().find(|panel| panel.name() == text);
+        found.ok_or_else(|| {
+            "the panels are chain, time-difference, bits, self-conditioning, one-bit, captions and train".to_owned()
+        })
     }
 }
 
@@ -100,11 +116,14 @@ pub struct Studio {
     bits: Bits,
     self_cond: SelfCond,
     toy: ToyPanel,
+    captions: Captions,
     train: Train,
     status: status::Status,
     shortcuts: shortcuts::Shortcuts,
     tour: tour::Tour,
     exporter: Exporter,
+    /// Files to open were asked for, and no shell has heard of it yet.
+    wants_open: bool,
     /// What a shell said last, until it is dismissed.
     note: Option<String>,
     appearance: Appearance,
@@ -127,11 +146,13 @@ impl Studio {
             bits: Bits::default(),
             self_cond: SelfCond::default(),
             toy: ToyPanel::new(),
+            captions: Captions::default(),
             train: Train::default(),
             status: status::Status::default(),
             shortcuts: shortcuts::Shortcuts::default(),
             tour: tour::Tour::default(),
             exporter: Exporter::default(),
+            wants_open: false,
             note: None,
             appearance: Appearance::default(),
             kept: None,
@@ -189,17 +210,30 @@ impl Studio {
     pub fn open(&mut self, name: &str, bytes: Arc<[u8]>) {
         let (slot, name) = (slots::FILES, name.to_owned());
         let kind = Kind::of(&bytes);
-        if self.panel == Panel::Train && kind != Kind::Unknown {
+        let is_kept = match self.panel {
             // Pictures to learn, or a run to go on with.
+            Panel::Train => kind != Kind::Unknown,
+            // A picture to caption.
+            Panel::Captions => kind == Kind::Picture,
+            _ => false,
+        };
+        if is_kept {
             self.session.inbox.push(Brought { name: name.clone(), bytes: bytes.clone() });
         }
         if kind != Kind::Picture {
             self.session.send(Command::Open { slot, name, bytes });
-        } else if self.panel != Panel::Train {
+        } else if !is_kept {
             let model = self.session.model;
             self.session.send(Command::OpenPicture { slot, name, bytes, model });
             self.panel = Panel::Bits;
         }
+    }
+
+    /// Whether a person has asked for files to open since the last call: the shell shows its dialog, and hands what is chosen to
+    /// [`Self::open`].
+    #[must_use]
+    pub fn take_wants_open(&mut self) -> bool {
+        std::mem::take(&mut self.wants_open)
     }
 
     /// The files that are to be written since the last call; a browser downloads them.
@@ -233,6 +267,7 @@ impl Studio {
         saved.put(Bits::NAME, &self.bits.saved());
         saved.put(SelfCond::NAME, &self.self_cond.saved());
         saved.put(ToyPanel::NAME, &self.toy.saved());
+        saved.put(Captions::NAME, &self.captions.saved());
         saved.put(Train::NAME, &self.train.saved());
         saved.to_text()
     }
@@ -258,9 +293,66 @@ impl Studio {
         self.bits.restore(&saved.part(Bits::NAME));
         self.self_cond.restore(&saved.part(SelfCond::NAME));
         self.toy.restore(&saved.part(ToyPanel::NAME));
+        self.captions.restore(&saved.part(Captions::NAME));
         self.train.restore(&saved.part(Train::NAME));
         // The theme and the scale are egui's, which is there at the next frame.
         self.is_themed = false;
+    }
+
+    /// The model, the panel in front and its settings as the query of a link, for [`Self::follow`].
+    #[must_use]
+    pub fn link(&self) -> String {
+        address::write(self.panel, self.session.model, &self.shown_settings())
+    }
+
+    /// Shows what a link says. What is missing or makes no sense stays as it is.
+    pub fn follow(&mut self, query: &str) {
+        let address = address::read(query);
+        self.panel = address.panel.unwrap_or(self.panel);
+        if let Some(model) = address.model {
+            self.session.restore_model(model);
+        }
+        // Nothing but what is there already, say after a reload: a second chain may stay.
+        if address == address::read(&self.link()) {
+            return;
+        }
+        let mut settings = address.settings;
+        if self.panel == Panel::Chain {
+            settings.put("branch", &None::<usize>);
+        }
+        match self.panel {
+            Panel::Chain => self.chain.restore(&settings),
+            Panel::TimeDifference => self.time_difference.restore(&settings),
+            Panel::Bits => self.bits.restore(&settings),
+            Panel::SelfCond => self.self_cond.restore(&settings),
+            Panel::Toy => self.toy.restore(&settings),
+            Panel::Captions => self.captions.restore(&settings),
+            Panel::Train => self.train.restore(&settings),
+        }
+    }
+
+    /// Says where the studio is on the web, so that it can offer links to what it shows.
+    pub fn set_address(&mut self, address: String) {
+        self.exporter.address = Some(address);
+    }
+
+    /// A few facts by name about what is going on, for scripts and tests that cannot read a canvas.
+    #[must_use]
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let (made, n_steps) = self.progress();
+        let (captioned, n_rows) = self.captions.progress();
+        let model = self.session.models.iter().find(|model| model.id == self.session.model);
+        vec![
+            ("panel", self.panel.name().to_owned()),
+            ("progress", format!("{made}/{n_steps}")),
+            ("shown", self.chain.shown_step().to_string()),
+            ("model", model.map_or_else(String::new, |model| model.name.clone())),
+            ("device", self.session.device.clone()),
+            ("jobs", self.session.jobs.len().to_string()),
+            ("captions", format!("{captioned}/{n_rows}")),
+            ("losses", self.train.losses()),
+            ("errors", self.session.errors.join("\n")),
+        ]
     }
 
     /// The settings as text, if they have changed; asked once a frame, it answers once a second at most.
@@ -280,6 +372,19 @@ impl Studio {
         before.filter(|before| *before != text).map(|_| text)
     }
 
+    /// The settings of the panel in front.
+    fn shown_settings(&self) -> Saved {
+        match self.panel {
+            Panel::Chain => self.chain.saved(),
+            Panel::TimeDifference => self.time_difference.saved(),
+            Panel::Bits => self.bits.saved(),
+            Panel::SelfCond => self.self_cond.saved(),
+            Panel::Toy => self.toy.saved(),
+            Panel::Captions => self.captions.saved(),
+            Panel::Train => self.train.saved(),
+        }
+    }
+
     /// What the panel in front shows.
     fn shown(&self) -> Shown {
         match self.panel {
@@ -288,14 +393,24 @@ impl Studio {
             Panel::Bits => self.bits.shown(),
             Panel::SelfCond => self.self_cond.shown(),
             Panel::Toy => self.toy.shown(),
+            Panel::Captions => self.captions.shown(),
             Panel::Train => self.train.shown(),
         }
     }
 
     fn on_event(&mut self, event: &Event) {
         self.session.on_event(event);
-        let panes: [&mut dyn Pane; 5] =
-            [&mut self.chain, &mut self.time_difference, &mut self.bits, &mut self.self_cond, &mut self.train];
+        if let Event::OpenedCaptioner { .. } = event {
+            self.panel = Panel::Captions;
+        }
+        let panes: [&mut dyn Pane; 6] = [
+            &mut self.chain,
+            &mut self.time_difference,
+            &mut self.bits,
+            &mut self.self_cond,
+            &mut self.captions,
+            &mut self.train,
+        ];
         for pane in panes {
             pane.on_event(event, &mut self.session);
         }
@@ -308,6 +423,7 @@ impl Studio {
             Panel::TimeDifference => &mut self.time_difference,
             Panel::Bits => &mut self.bits,
             Panel::SelfCond => &mut self.self_cond,
+            Panel::Captions => &mut self.captions,
             Panel::Train => &mut self.train,
             Panel::Toy => return None,
         };
@@ -317,11 +433,11 @@ impl Studio {
     fn keys(&mut self, ui: &egui::Ui) {
         match self.shortcuts.pressed(ui) {
             Some(shortcuts::Key::Panel(index)) => self.panel = Panel::ALL[index],
-            Some(shortcuts::Key::Undo) => {
-                if let Some((pane, _)) = self.pane() {
-                    pane.undo();
-                }
-            }
+            Some(shortcuts::Key::Undo) => match self.pane() {
+                Some((pane, _)) => pane.undo(),
+                None => self.toy.undo(),
+            },
+            Some(shortcuts::Key::Open) => self.wants_open = true,
             None => {}
         }
     }
@@ -330,7 +446,7 @@ impl Studio {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
             // The window and the page have the name too: where there is little room it may go.
-            if ui.available_width() > 1330.0 {
+            if ui.available_width() > 1390.0 {
                 ui.heading(TITLE);
                 ui.add_space(8.0);
             }
@@ -339,14 +455,19 @@ impl Studio {
             }
             ui.add_space(8.0);
             chooser::ui(ui, &mut self.session);
-            theme::ui(ui);
-            theme::scale_ui(ui);
+            // A phone has its own ways for these, and little room.
+            if !controls::is_narrow(ui) {
+                theme::ui(ui);
+                theme::scale_ui(ui);
+            }
             self.appearance = Appearance::of(ui.ctx());
+            let hint = "A model, a checkpoint or a picture; dropping it on the window does the same";
+            self.wants_open |= ui.button("Open…").on_hover_text(hint).clicked();
             ui.menu_button("Export", |ui| {
-                let shown = self.shown();
-                self.exporter.menu_ui(ui, shown, &mut self.session);
+                let (shown, link) = (self.shown(), self.link());
+                self.exporter.menu_ui(ui, shown, &link, &mut self.session);
             });
-            if ui.button("Tour").on_hover_text("Six short lessons").clicked() {
+            if ui.button("Tour").on_hover_text("Seven short lessons").clicked() {
                 self.tour.start();
             }
             if ui.button("?").on_hover_text("Keyboard shortcuts").clicked() {

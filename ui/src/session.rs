@@ -87,6 +87,8 @@ pub(crate) struct Session {
     pub jobs: BTreeMap<Slot, Job>,
     /// The training run there is.
     pub training: Option<TrainingRun>,
+    /// The demo model that is on its way, and how far.
+    pub fetching: Option<(Demo, Done)>,
     /// What could not be done, the oldest first, until a person has read it.
     pub errors: Vec<String>,
     /// Files that the shell has yet to write.
@@ -97,7 +99,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub fn new(link: Box<dyn Link>) -> Self {
-        let demos = Demo::ALL.into_iter().map(|demo| (ModelId::Demo(demo), demo.label().to_owned()));
+        let demos = Demo::PICTURES.into_iter().map(|demo| (ModelId::Demo(demo), demo.label().to_owned()));
         let perfect = (ModelId::Perfect(Perfect::default()), "perfect denoiser".to_owned());
         Self {
             link,
@@ -108,6 +110,7 @@ impl Session {
             memory: None,
             jobs: BTreeMap::new(),
             training: None,
+            fetching: None,
             errors: Vec::new(),
             saves: Vec::new(),
             inbox: Vec::new(),
@@ -181,6 +184,14 @@ impl Session {
                     job.at = Done { done: last.step + 1 - first_step, total };
                 }
             }
+            Event::CaptionsStarted { slot, n_steps, .. } => {
+                self.jobs.insert(*slot, Job { at: Done { done: 0, total: *n_steps }, span: None });
+            }
+            Event::Captions { slot, step } => {
+                if let Some(job) = self.jobs.get_mut(slot) {
+                    job.at.done = step.step + 1;
+                }
+            }
             Event::Finished { slot, .. } | Event::Cancelled { slot } => {
                 self.jobs.remove(slot);
             }
@@ -188,14 +199,26 @@ impl Session {
                 if let Some(slot) = slot {
                     self.jobs.remove(slot);
                 }
-                self.errors.push(message.clone());
+                self.fetching = None;
+                // What several jobs need fails once for each of them.
+                if !self.errors.contains(message) {
+                    self.errors.push(message.clone());
+                }
+            }
+            Event::Fetching { demo, received, total } => {
+                let at = Done { done: *received, total: total.unwrap_or(0) };
+                self.fetching = (*total != Some(*received)).then_some((*demo, at));
             }
             Event::Opened { model, name, info, .. } => {
                 self.insert(*model, name, info);
                 self.choose(*model);
             }
             Event::Training { event, .. } => self.on_training(event),
-            Event::Cell { .. } | Event::BigStep { .. } | Event::Picture { .. } => {}
+            Event::Cell { .. }
+            | Event::BigStep { .. }
+            | Event::Picture { .. }
+            | Event::OpenedCaptioner { .. }
+            | Event::Wanted { .. } => {}
         }
     }
 
@@ -268,4 +291,5 @@ pub(crate) mod slots {
     pub const SELF_COND: Slot = Slot(30);
     pub const TRAIN: Slot = Slot(40);
     pub const FILES: Slot = Slot(50);
+    pub const CAPTIONS: Slot = Slot(60);
 }

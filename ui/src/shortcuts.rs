@@ -11,14 +11,17 @@ pub(crate) enum Key {
     Panel(usize),
     /// Take back the last change.
     Undo,
+    /// Choose files to open.
+    Open,
 }
 
 /// The list of keys.
-const LIST: [(&str, &str); 7] = [
+const LIST: [(&str, &str); 8] = [
     ("Space", "Play or pause"),
     ("Left, right", "One step towards the noise, towards the picture"),
     ("Home", "Back to the noise"),
-    ("1 to 6", "The panels, in the order of their tabs"),
+    ("1 to 7", "The panels, in the order of their tabs"),
+    ("Ctrl+O", "Open a model, a checkpoint or a picture"),
     ("Ctrl+Z", "Take back the last change of the settings"),
     ("Ctrl and +, −, 0", "Everything larger, smaller, as it was"),
     ("?", "Show or hide this list"),
@@ -40,17 +43,21 @@ impl Shortcuts {
         if ui.ctx().egui_wants_keyboard_input() {
             return None;
         }
-        let (undo, help, digit) = ui.input_mut(|input| {
+        let (undo, open, help, digit) = ui.input_mut(|input| {
             let undo = input.consume_key(Modifiers::COMMAND, K::Z);
+            let open = input.consume_key(Modifiers::COMMAND, K::O);
             let help = input.key_pressed(K::Questionmark);
-            let digits = [K::Num1, K::Num2, K::Num3, K::Num4, K::Num5, K::Num6];
-            (undo, help, digits.into_iter().position(|key| input.key_pressed(key)))
+            let digits = [K::Num1, K::Num2, K::Num3, K::Num4, K::Num5, K::Num6, K::Num7];
+            (undo, open, help, digits.into_iter().position(|key| input.key_pressed(key)))
         });
         if help {
             self.toggle();
         }
         if undo {
             return Some(Key::Undo);
+        }
+        if open {
+            return Some(Key::Open);
         }
         digit.filter(|index| *index < Panel::ALL.len()).map(Key::Panel)
     }

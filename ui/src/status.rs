@@ -3,7 +3,10 @@
 use bit_diffusion::engine::{Command, Slot, TrainingCommand};
 use egui::{ProgressBar, Ui};
 
-use crate::session::{Done, Session};
+use crate::{
+    controls,
+    session::{Done, Session},
+};
 
 /// Over how many seconds the speed is measured.
 const SPEED_SECONDS: f64 = 1.0;
@@ -22,12 +25,17 @@ impl Status {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
             let device = if session.device.is_empty() { "starting the engine…" } else { &session.device };
-            ui.label(device).on_hover_text("What the numbers are worked out on, and why");
+            // Why it is this one takes a line or two, which a phone has not to spare.
+            let short = device.split_once(':').map_or(device, |(name, _)| name);
+            let shown = if controls::is_narrow(ui) { short } else { device };
+            ui.label(shown).on_hover_text(format!("{device}\n\nWhat the numbers are worked out on, and why"));
             ui.separator();
+            fetching_ui(ui, session);
             jobs_ui(ui, session);
             training_ui(ui, session);
             ui.separator();
-            ui.label(format!("{:.0} evaluations a second", self.per_second))
+            let plural = if self.per_second.round() as u64 == 1 { "" } else { "s" };
+            ui.label(format!("{:.0} evaluation{plural} a second", self.per_second))
                 .on_hover_text("How often the network is run, over the last second");
             if let Some(memory) = &session.memory {
                 ui.separator();
@@ -75,6 +83,21 @@ fn jobs_ui(ui: &mut Ui, session: &mut Session) {
             session.send(Command::Cancel { slot });
         }
     }
+}
+
+/// A demo model on its way to a page.
+fn fetching_ui(ui: &mut Ui, session: &Session) {
+    let Some((demo, Done { done, total })) = session.fetching else { return };
+    let megabytes = |bytes: usize| format!("{:.1}", bytes as f64 / 1e6);
+    ui.spinner();
+    ui.label(format!("fetching {demo}"));
+    if total > 0 {
+        let text = format!("{} of {} MB", megabytes(done), megabytes(total));
+        ui.add(ProgressBar::new(done as f32 / total as f32).desired_width(140.0).text(text));
+    } else {
+        ui.label(format!("{} MB", megabytes(done)));
+    }
+    ui.separator();
 }
 
 fn training_ui(ui: &mut Ui, session: &mut Session) {

@@ -44,6 +44,12 @@ pub(crate) fn series(ui: &Ui, index: usize) -> Color32 {
     inks[index % inks.len()].colour(ui)
 }
 
+/// The background of something that is more or less sure, from 0 to 1; text on it can be read at any.
+pub(crate) fn confidence(ui: &Ui, sure: f32) -> Color32 {
+    let (from, to) = (ui.visuals().extreme_bg_color, Ink::Estimate.colour(ui));
+    from.lerp_to_gamma(to, 0.45 * sure.clamp(0.0, 1.0))
+}
+
 /// Makes text easier to read than egui's own: its grey on grey falls short of the contrast that small letters need.
 pub(crate) fn install(ctx: &Context) {
     ctx.style_mut_of(Theme::Dark, |style| {

@@ -18,7 +18,7 @@ struct Lesson {
     equation: &'static str,
 }
 
-const LESSONS: [Lesson; 6] = [
+const LESSONS: [Lesson; 7] = [
     Lesson {
         title: "Pictures are bits",
         panel: Panel::Chain,
@@ -72,6 +72,15 @@ const LESSONS: [Lesson; 6] = [
         look: "Compare the three codes below: how far apart two values are against how many of their bits differ. Then choose the models shapes-gray \
                and shapes-rand above, and watch them part their bits.",
         equation: "Gray code: g = v xor (v >> 1)",
+    },
+    Lesson {
+        title: "Words as bits",
+        panel: Panel::Captions,
+        text: "Words are no smooth numbers at all. But give every word a number and write that in bits, and the same method writes captions: all \
+               words at once, from noise. Other programs write one word after the other and run their network once for each.",
+        look: "Green frames: the caption is true of its scene. Drag the time difference up from 0 and see how many more are true with 5 steps, then \
+               compare with word by word. Below, point at a word at the first step: which words are one bit away?",
+        equation: "word k = the bits of k in base 2, x_0 = 2·bit − 1; then x_pred = f(x_t, x_pred, t, picture)",
     },
 ];
 
@@ -150,6 +159,7 @@ impl Studio {
                 0 | 2 => self.chain.set_up(),
                 3 => self.self_cond.set_up(),
                 4 => self.time_difference.set_up(),
+                6 => self.captions.set_up(),
                 _ => self.bits.set_up(),
             }
         }

@@ -255,3 +255,28 @@ fn settings_that_do_not_fit_cannot_be_trained() {
     assert!(!shown(&harness, "one-hot for the softmax cross-entropy").is_empty());
     assert!(harness.get_by_label("Start training").accesskit_node().is_disabled());
 }
+
+#[test]
+fn changes_of_a_run_to_come_and_of_one_bit_are_taken_back() {
+    for (panel, slider, values) in
+        [(Panel::Train, "pictures a step", [16.0, 5.0]), (Panel::Toy, "probability p", [0.7, 0.4])]
+    {
+        let mut harness = studio(panel);
+        harness.run_steps(2);
+        let value = |harness: &Harness<'_, Studio>| {
+            let node = harness.get_by_role_and_label(egui::accesskit::Role::Slider, slider);
+            node.accesskit_node().numeric_value().unwrap()
+        };
+        let undo = |harness: &mut Harness<'_, Studio>| {
+            harness.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::Z);
+            harness.run_steps(2);
+        };
+        slide(&mut harness, slider, values[1]);
+        assert!((value(&harness) - values[1]).abs() < 1e-9, "{panel:?}: {}", value(&harness));
+        undo(&mut harness);
+        assert!((value(&harness) - values[0]).abs() < 1e-9, "{panel:?}: {}", value(&harness));
+        // There is nothing before the beginning.
+        undo(&mut harness);
+        assert!((value(&harness) - values[0]).abs() < 1e-9, "{panel:?}: {}", value(&harness));
+    }
+}

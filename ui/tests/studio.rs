@@ -147,6 +147,20 @@ fn a_file_that_is_no_model_is_refused_once_and_can_be_dismissed() {
 }
 
 #[test]
+fn the_shell_is_asked_for_files_once() {
+    let mut harness = studio([1280.0, 800.0]);
+    harness.run_steps(2);
+    assert!(!harness.state_mut().take_wants_open());
+    harness.get_by_label("Open…").click();
+    harness.run_steps(2);
+    assert!(harness.state_mut().take_wants_open());
+    assert!(!harness.state_mut().take_wants_open());
+    harness.key_press_modifiers(Modifiers::COMMAND, Key::O);
+    harness.run_steps(2);
+    assert!(harness.state_mut().take_wants_open());
+}
+
+#[test]
 fn an_opened_model_comes_into_use() {
     let mut harness = studio([1280.0, 800.0]);
     harness.state_mut().open("mine.safetensors", bit_diffusion::demo::Demo::ShapesGray.bytes().into());
@@ -208,4 +222,23 @@ fn flipping_a_bit_leads_to_another_value() {
     harness.get_all_by_label("0").next().unwrap().click();
     harness.run_steps(3);
     assert!(harness.query_by_label("100, 103, 97, 109, 117, 69, 37, 229").is_some());
+}
+
+#[test]
+fn a_link_leads_to_the_same_settings_and_nonsense_to_none() {
+    let link = "panel=chain&model=shapes-gray&seed=5&samples=3&steps=4&td=1.5&sampler=ddpm&strategy=momentum=0.25";
+    let mut harness = studio([1280.0, 800.0]);
+    harness.state_mut().follow(&format!("?device=cpu&{link}"));
+    finish(&mut harness);
+    assert_eq!(harness.state().progress(), (4, 4));
+    assert_eq!(harness.state().link(), link);
+    // What no control allows stays as it is.
+    harness
+        .state_mut()
+        .follow("?panel=chain&steps=100000&td=-1&samples=0&model=perfect&scenes=0&strategy=guide=1e9&seed=");
+    harness.run_steps(2);
+    assert_eq!(harness.state().link(), link);
+    harness.state_mut().follow("panel=one-bit&p=0.25&seed=9");
+    assert!(harness.state().link().contains("panel=one-bit"));
+    assert!(harness.state().link().contains("p=0.25"), "{}", harness.state().link());
 }

@@ -18,6 +18,7 @@ fn the_lessons_lead_through_the_panels() {
         ("Looking at one's last guess", "Off: told nothing"),
         ("Telling the network a later time", "Without, the same noise"),
         ("Which bits?", "Numbers as bits"),
+        ("Words as bits", "What is in this picture?"),
     ];
     for (i, (title, shown)) in lessons.iter().enumerate() {
         wait_for(&mut harness, title, |harness| {

@@ -1,4 +1,5 @@
-//! The engine of the page: a task of the browser's one thread, that hands the thread back after every piece of work.
+//! The engine of the page: a task of the browser's one thread, that hands the thread back after every piece of work. It fetches the demo models
+//! that the engine asks for.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,45 +10,71 @@ use std::{
 };
 
 use bit_diffusion::{
-    device::{self, DeviceChoice, Opened},
+    demo::Demo,
+    device::Opened,
     engine::{Command, Engine, Event},
+    pause,
 };
 use bit_diffusion_ui::Link;
 use eframe::egui;
+use wasm_bindgen::{JsCast, prelude::Closure};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::js_sys::Promise;
+use web_sys::js_sys::Uint8Array;
 
-/// The device, and why it is this one.
-const WHY: &str = "CPU: pages compute on one thread of the processor";
+use crate::browser;
+
+/// The folder of the demo models, beside the page.
+const MODELS: &str = "models";
 
 /// What the task and the studio hand each other.
-#[derive(Default)]
 struct Shared {
     commands: RefCell<VecDeque<Command>>,
     events: RefCell<VecDeque<Event>>,
     n_evaluations: Cell<u64>,
     /// The task, while it waits for a command.
     sleeper: RefCell<Option<Waker>>,
+    /// The demo models that are on their way.
+    fetched: RefCell<Vec<Demo>>,
+    context: egui::Context,
+}
+
+impl Shared {
+    fn send(&self, command: Command) {
+        self.commands.borrow_mut().push_back(command);
+        if let Some(sleeper) = self.sleeper.take() {
+            sleeper.wake();
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        self.events.borrow_mut().push_back(event);
+        self.context.request_repaint();
+    }
 }
 
 /// The studio's end of the task.
 pub(crate) struct Task(Rc<Shared>);
 
 impl Task {
-    /// Starts the engine on the processor; `context` is asked to draw after every event.
-    pub fn start(context: egui::Context) -> Self {
-        let shared = Rc::new(Shared::default());
-        spawn_local(drive(shared.clone(), context));
+    /// Starts the engine on a device; `context` is asked to draw after every event.
+    pub fn start(opened: Opened, context: egui::Context) -> Self {
+        pause::install(|| Box::pin(hand_back()));
+        let shared = Rc::new(Shared {
+            commands: RefCell::default(),
+            events: RefCell::default(),
+            n_evaluations: Cell::new(0),
+            sleeper: RefCell::default(),
+            fetched: RefCell::default(),
+            context,
+        });
+        spawn_local(drive(shared.clone(), opened));
         Self(shared)
     }
 }
 
 impl Link for Task {
     fn send(&mut self, command: Command) {
-        self.0.commands.borrow_mut().push_back(command);
-        if let Some(sleeper) = self.0.sleeper.take() {
-            sleeper.wake();
-        }
+        self.0.send(command);
     }
 
     fn try_recv(&mut self) -> Option<Event> {
@@ -60,27 +87,55 @@ impl Link for Task {
 }
 
 /// Works for as long as the page is open.
-async fn drive(shared: Rc<Shared>, context: egui::Context) {
-    let mut engine = match device::open(&DeviceChoice::Cpu).await {
-        Ok(opened) => Engine::new(Opened { description: WHY.to_owned(), ..opened }),
-        // Says itself what failed.
-        Err(_) => Engine::open(&DeviceChoice::Cpu).await,
-    };
+async fn drive(shared: Rc<Shared>, opened: Opened) {
+    let mut engine = Engine::new(opened);
     loop {
         // All that has come, before the next piece of work: the newest wins.
         let commands = shared.commands.take();
-        commands.into_iter().for_each(|command| engine.handle(command));
+        for command in commands {
+            engine.handle(command);
+        }
         let event = engine.work().await;
         shared.n_evaluations.set(engine.n_evaluations());
         match event {
+            Some(Event::Wanted { demo }) => spawn_local(fetch(demo, shared.clone())),
             Some(event) => {
-                shared.events.borrow_mut().push_back(event);
-                context.request_repaint();
+                shared.tell(event);
                 hand_back().await;
             }
             None => next_command(&shared).await,
         }
     }
+}
+
+/// Lets the browser draw and listen.
+async fn hand_back() {
+    // Never fails: nobody breaks this promise.
+    let _ = JsFuture::from(browser::hand_back()).await;
+}
+
+/// Fetches a demo model for the engine, unless that is under way.
+async fn fetch(demo: Demo, shared: Rc<Shared>) {
+    if shared.fetched.borrow().contains(&demo) {
+        return;
+    }
+    shared.fetched.borrow_mut().push(demo);
+    let told = shared.clone();
+    let tell = Closure::<dyn FnMut(f64, Option<f64>)>::new(move |received: f64, total: Option<f64>| {
+        told.tell(Event::Fetching { demo, received: received as usize, total: total.map(|total| total as usize) });
+    });
+    let path = format!("{MODELS}/{}", demo.file_name());
+    let answer = browser::fetch_file(&path, tell.as_ref().unchecked_ref()).await;
+    let file = match answer.and_then(JsCast::dyn_into::<Uint8Array>) {
+        Ok(bytes) => {
+            let n = bytes.length() as usize;
+            shared.tell(Event::Fetching { demo, received: n, total: Some(n) });
+            Ok(bytes.to_vec().into())
+        }
+        Err(error) => Err(browser::words(&error)),
+    };
+    shared.fetched.borrow_mut().retain(|other| *other != demo);
+    shared.send(Command::Bring { demo, file });
 }
 
 /// Waits until there is a command.
@@ -94,14 +149,4 @@ async fn next_command(shared: &Shared) {
         }
     })
     .await;
-}
-
-/// Lets the browser draw and listen before the next piece of work. A promise that is already kept would not: it goes before both.
-async fn hand_back() {
-    let promise = Promise::new(&mut |resolve, _| {
-        if let Some(window) = web_sys::window() {
-            let _ = window.set_timeout_with_callback(&resolve);
-        }
-    });
-    let _ = JsFuture::from(promise).await;
 }

@@ -27,6 +27,10 @@ impl<R: Read + Seek> Cifar10<R> {
 }
 
 impl<R: Read + Seek> Pictures for Cifar10<R> {
+    fn name(&self) -> &'static str {
+        "cifar10"
+    }
+
     /// 10,000 in the official files.
     fn n_examples(&self) -> usize {
         self.records.n_entries

@@ -39,6 +39,10 @@ impl<P: Pictures> Concat<P> {
 }
 
 impl<P: Pictures> Pictures for Concat<P> {
+    fn name(&self) -> &'static str {
+        self.parts[0].name()
+    }
+
     fn n_examples(&self) -> usize {
         self.n_examples
     }
@@ -87,6 +91,10 @@ impl<P: Pictures> Padded<P> {
 }
 
 impl<P: Pictures> Pictures for Padded<P> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
     fn n_examples(&self) -> usize {
         self.inner.n_examples()
     }

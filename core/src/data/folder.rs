@@ -101,14 +101,22 @@ impl<F: FnMut(&str) -> io::Result<Vec<u8>>> Pictures for Folder<F> {
         let n_examples = self.entries.len();
         let Entry { name, class } = self.entries.get(index).ok_or(DataError::Index { index, n_examples })?;
         let bytes = (self.read_file)(name).map_err(|source| DataError::Io { source, offset: 0, file: name.clone() })?;
-        let image = decode(&bytes).map_err(|reason| DataError::Decode { reason, file: name.clone() })?;
-        let shape = [image.height() as usize, image.width() as usize];
-        let mut pixels = centre_square(&over_white(image), shape, self.size);
+        let mut pixels = read_square(&bytes, self.size, name)?;
         if self.channels == 1 {
             pixels = grey(&pixels);
         }
         Ok(Picture { pixels, class: *class })
     }
+}
+
+/// The square in the middle of a PNG or JPEG file, in colour, at a size of its own; `file` is its name, for messages.
+///
+/// # Shapes
+/// - result: `[3, size, size]`
+pub fn read_square(bytes: &[u8], size: usize, file: &str) -> Result<Vec<u8>, DataError> {
+    let image = decode(bytes).map_err(|reason| DataError::Decode { reason, file: file.to_owned() })?;
+    let shape = [image.height() as usize, image.width() as usize];
+    Ok(centre_square(&over_white(image), shape, size))
 }
 
 /// The picture of a PNG or JPEG file, upright, or what is wrong with it.

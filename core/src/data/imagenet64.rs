@@ -82,6 +82,10 @@ impl<R: Read + Seek> ImageNet64<R> {
 }
 
 impl<R: Read + Seek> Pictures for ImageNet64<R> {
+    fn name(&self) -> &'static str {
+        "imagenet64"
+    }
+
     fn n_examples(&self) -> usize {
         self.classes.len()
     }

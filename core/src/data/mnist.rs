@@ -48,6 +48,10 @@ impl<R: Read + Seek> Mnist<R> {
 }
 
 impl<R: Read + Seek> Pictures for Mnist<R> {
+    fn name(&self) -> &'static str {
+        "mnist"
+    }
+
     fn n_examples(&self) -> usize {
         self.pictures.n_entries
     }

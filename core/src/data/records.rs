@@ -52,7 +52,7 @@ pub enum DataError {
 
 /// A file with a header of known length and then records of one length.
 #[derive(Debug)]
-pub(super) struct Records<R> {
+pub(crate) struct Records<R> {
     pub source: R,
     /// For messages.
     pub file: String,
@@ -103,7 +103,7 @@ impl<R: Read + Seek> Records<R> {
 }
 
 /// `length` bytes from `offset` on.
-pub(super) fn read_at<R: Read + Seek>(
+pub(crate) fn read_at<R: Read + Seek>(
     source: &mut R,
     offset: u64,
     length: usize,

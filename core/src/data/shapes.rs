@@ -151,6 +151,16 @@ impl Scene {
 /// How many examples [`Shapes`] has: about nine for each of the 117,696 different scenes.
 pub const N_EXAMPLES: usize = 1 << 20;
 
+/// The name of this data set.
+pub const NAME: &str = "shapes";
+
+/// Whether pictures of a model are meant to be scenes, so that they have an exact measure: it was trained on `data`, and its pictures have
+/// this shape. An older model does not name its data, and is taken at the shape.
+#[must_use]
+pub fn are_scenes(data: &str, channels: usize, size: usize, alphabet: usize) -> bool {
+    (data == NAME || data.is_empty()) && (channels, size, alphabet) == (3, SIZE, 256)
+}
+
 /// Random scenes as a data set; they have no classes.
 #[derive(Debug, Clone)]
 pub struct Shapes {
@@ -166,6 +176,10 @@ impl Shapes {
 }
 
 impl Pictures for Shapes {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn n_examples(&self) -> usize {
         N_EXAMPLES
     }

@@ -46,7 +46,7 @@ struct UnderWay {
     /// The colour values of the clean pictures.
     clean: Vec<u32>,
     /// The step that is being made.
-    chain: SingleChain,
+    chain: SingleChain<4>,
     /// The state after the big step, once it is made.
     after: Option<State<4>>,
     parts: Vec<Arc<BigStepPart>>,
@@ -57,9 +57,9 @@ impl BigStepJob {
         Self { request: Arc::new(request), under_way: None, n_evaluations: 0 }
     }
 
-    /// Begins again, on another device.
-    pub fn restart(&mut self) {
-        self.under_way = None;
+    /// The same from the beginning, for another device.
+    pub fn afresh(&self) -> Self {
+        Self { request: self.request.clone(), under_way: None, n_evaluations: self.n_evaluations }
     }
 
     /// Makes at most one evaluation.
@@ -79,8 +79,10 @@ impl BigStepJob {
         let under_way = self.under_way.as_mut().expect("it was just begun");
         let model = under_way.model.clone();
         let piece = under_way.chain.advance(model.denoiser.as_ref())?;
-        self.n_evaluations += 1;
-        desk.count_evaluation();
+        if !matches!(piece, Piece::Part) {
+            self.n_evaluations += 1;
+            desk.count_evaluation();
+        }
         let total = 1 + request.told.len();
         let Piece::Step(step) = piece else {
             desk.events.push_back(Event::Progress { slot, done: under_way.parts.len(), total });
@@ -108,7 +110,7 @@ impl BigStepJob {
         // To the next clock, always from the state after the big step. Where that step goes does not matter: only its estimate does.
         let mut state = under_way.after.clone().expect("the big step comes first");
         state.position = position(told);
-        under_way.chain = chain(&request, state, 0.0, &model)?;
+        under_way.chain = chain(&request, state, 0.0, &model, desk)?;
         Ok(Status::Going)
     }
 }
@@ -119,11 +121,17 @@ fn position(t: f64) -> f64 {
 }
 
 /// The chain whose next step starts at `state` and goes `t_length` further.
-fn chain(request: &BigStepRequest, state: State<4>, t_length: f64, model: &Model) -> Result<SingleChain, Error> {
+fn chain(
+    request: &BigStepRequest,
+    state: State<4>,
+    t_length: f64,
+    model: &Model,
+    desk: &Desk,
+) -> Result<SingleChain<4>, Error> {
     let td = (t_length * N_STEPS as f64 - 1.0).max(0.0);
     let settings = Settings { n_steps: N_STEPS, td, ..request.settings };
     let condition = condition(Classes::Any, state.x_t.dims()[0], model.info.n_classes);
-    Ok(SingleChain::new(Chain::new(settings, condition, state)?))
+    Ok(SingleChain::new(Chain::new(settings, condition, state)?, desk.n_at_once(&model.info)))
 }
 
 type Begun = (Option<UnderWay>, Option<Vec<Arc<BigStepPart>>>);
@@ -158,7 +166,7 @@ fn begin(request: &Arc<BigStepRequest>, slot: Slot, desk: &mut Desk) -> Result<B
         step: 0,
         seed: request.seed,
     };
-    let chain = chain(request, state, request.t_from - request.t_to, &model)?;
+    let chain = chain(request, state, request.t_from - request.t_to, &model, desk)?;
     Ok((Some(UnderWay { model, version, clean, chain, after: None, parts: Vec::new() }), None))
 }
 

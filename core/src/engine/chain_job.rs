@@ -6,7 +6,7 @@ use super::{
     ChainRequest, EngineError, Event, Slot, StartedJob,
     cache::{Id, Item, Key},
     desk::{Desk, Status},
-    kept::{KeptChain, Span},
+    kept::{Advance, KeptChain, Span},
 };
 use crate::Error;
 
@@ -36,9 +36,9 @@ impl ChainJob {
         Self { request: Arc::new(request), under_way: None, n_evaluations: 0 }
     }
 
-    /// Begins again, on another device; what is kept is not made again.
-    pub fn restart(&mut self) {
-        self.under_way = None;
+    /// The same from the beginning, for another device; what is kept is not made again.
+    pub fn afresh(&self) -> Self {
+        Self { request: self.request.clone(), under_way: None, n_evaluations: self.n_evaluations }
     }
 
     /// What must not be dropped.
@@ -76,16 +76,19 @@ impl ChainJob {
         if chain.is_asleep() {
             let model = chain.request.model;
             let model = desk.model(model)?;
-            desk.cache.chain(*id).expect("it is in use").wake(model, &desk.device)?;
+            let n_at_once = desk.n_at_once(&model.info);
+            desk.cache.chain(*id).expect("it is in use").wake(model, n_at_once, &desk.device)?;
         }
         let chain = desk.cache.chain(*id).expect("it is in use");
-        let frame = chain.advance().await;
+        let advance = chain.advance().await;
         let (done, total) = (chain.n_made(), chain.span.end_step - chain.span.first_step);
-        self.n_evaluations += 1;
-        desk.count_evaluation();
-        match frame? {
+        if !matches!(advance, Ok(Advance::Part)) {
+            self.n_evaluations += 1;
+            desk.count_evaluation();
+        }
+        match advance? {
             // A step that was lost with its device, and is made again, was sent before.
-            Some(frame) if is_last_leg && done > *n_sent => {
+            Advance::Step(frame) if is_last_leg && done > *n_sent => {
                 *n_sent = done;
                 desk.events.push_back(Event::Frames { slot, frames: vec![frame] });
                 if done == total {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::PictureSheet;
+use super::{CaptionRequest, PictureSheet};
 use crate::{
     bits::Encoding,
     checkpoint::Precision,
@@ -43,6 +43,13 @@ pub enum Command {
         /// What.
         request: BigStepRequest,
     },
+    /// Write captions. Drops what was under way in the slot.
+    Captions {
+        /// Where.
+        slot: Slot,
+        /// What.
+        request: CaptionRequest,
+    },
     /// Drop what is under way in the slot. What it has made so far stays kept, and a chain asked for again goes on from there.
     Cancel {
         /// Where.
@@ -56,6 +63,13 @@ pub enum Command {
         name: String,
         /// The file.
         bytes: Arc<[u8]>,
+    },
+    /// The file of a demo model that [`super::Event::Wanted`] asked for, or why it cannot be had.
+    Bring {
+        /// Which.
+        demo: Demo,
+        /// The file, or the reason in a few words.
+        file: Result<Arc<[u8]>, String>,
     },
     /// Forget an opened model; chains that were made with it stay kept.
     Close {

@@ -12,17 +12,31 @@ use std::{
 use burn::tensor::Device;
 
 use super::{
-    EngineError, Event, ModelId,
+    EngineError, Event, ModelId, ModelInfo,
     cache::Cache,
     model::{Model, Models},
     training::Training,
 };
+
+/// Weights times pixels that the processor gets through in some 40 ms, on one thread of a browser.
+const PRODUCTS_AT_ONCE: usize = 500_000_000;
 
 /// Whether a job needs another turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Going,
     Done,
+}
+
+/// How many examples a network may be given at a time. In a browser, on the page's own thread, the processor has to hand it back before
+/// a person notices; everywhere else all of them.
+///
+/// It follows from the network and the size of its pictures alone, so that a chain is the same every time to the last bit.
+pub(super) fn n_at_once(n_parameters: usize, size: usize, device: &Device) -> usize {
+    if cfg!(not(target_arch = "wasm32")) || *device != Device::flex() {
+        return usize::MAX;
+    }
+    (PRODUCTS_AT_ONCE / (n_parameters * size * size).max(1)).max(1)
 }
 
 /// What all jobs share.
@@ -51,6 +65,11 @@ impl Desk {
             (ModelId::Training, None) => Err(EngineError::NoTraining),
             _ => Ok(0),
         }
+    }
+
+    /// How many examples of a model's pictures its network may be given at a time.
+    pub fn n_at_once(&self, info: &ModelInfo) -> usize {
+        n_at_once(info.n_parameters, info.size, &self.device)
     }
 
     /// Counts one run of a network.

@@ -2,7 +2,8 @@
 
 use super::ModelId;
 use crate::{
-    Error, checkpoint::CheckpointError, data::DataError, device::DeviceError, metrics::MetricError, train::RunError,
+    Error, checkpoint::CheckpointError, data::DataError, demo::Demo, device::DeviceError, metrics::MetricError,
+    train::RunError,
 };
 
 /// Why a job failed; every message names the cure.
@@ -30,6 +31,36 @@ pub enum EngineError {
     /// A model that is not there.
     #[error("the model {0:?} is not open (any more); open its file again, or choose another model")]
     NoModel(ModelId),
+    /// A demo model whose file has yet to be brought.
+    #[error("the demo model {0} is not here yet; it has to be fetched first")]
+    Absent(Demo),
+    /// A demo model whose file cannot be had.
+    #[error(
+        "the demo model {demo} cannot be fetched: {reason}; check the connection and ask for it again, or choose another model"
+    )]
+    Fetch {
+        /// Which.
+        demo: Demo,
+        /// Why not.
+        reason: String,
+    },
+    /// A captioner whose tokens are in another file.
+    #[error(
+        "this captioner writes word pieces of a sentencepiece file, which the studio does not have; use it on the command line: \
+         bit-diffusion caption --tokenizer FILE.model"
+    )]
+    NoTokenizer,
+    /// A captioner that sees features.
+    #[error(
+        "this captioner sees features that another network made, not pictures; use it on the command line, with --features"
+    )]
+    NeedsFeatures,
+    /// Tokens that are no text.
+    #[error(transparent)]
+    Text(crate::text::TextError),
+    /// The device did not give the numbers back.
+    #[error("the device did not return the captions: {0}; try again")]
+    Readback(String),
     /// Nothing is being trained.
     #[error("there is no training run; start one, or choose another model")]
     NoTraining,

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use half::f16;
 
-use super::{BigStepRequest, ChainRequest, ModelId, Slot, SweepRequest};
+use super::{BigStepRequest, CaptionRequest, CaptionStep, CaptionerInfo, ChainRequest, ModelId, Slot, SweepRequest};
 use crate::{
     bits::{Codec, Encoding},
     checkpoint::Header,
     data::shapes::ShapesScore,
+    demo::Demo,
     metrics::bits::Histogram,
     schedule::Schedule,
     train::{Progress, TrainConfig},
@@ -65,6 +66,26 @@ pub enum Event {
         /// The part.
         part: Arc<BigStepPart>,
     },
+    /// Captions begin.
+    CaptionsStarted {
+        /// Where.
+        slot: Slot,
+        /// What was asked.
+        request: Arc<CaptionRequest>,
+        /// The captioner.
+        captioner: CaptionerInfo,
+        /// The pictures, as it sees them.
+        pictures: PictureSheet,
+        /// How many steps there will be; of the autoregressive method, how many at most.
+        n_steps: usize,
+    },
+    /// Captions after one more step.
+    Captions {
+        /// Where.
+        slot: Slot,
+        /// The step.
+        step: Arc<CaptionStep>,
+    },
     /// A job is done.
     Finished {
         /// Where.
@@ -100,6 +121,31 @@ pub enum Event {
         header: Box<Header>,
         /// What the file is good for.
         contents: Contents,
+    },
+    /// A captioner is open.
+    OpenedCaptioner {
+        /// Where it was asked for.
+        slot: Slot,
+        /// How to ask for it.
+        model: ModelId,
+        /// The name it was given.
+        name: String,
+        /// What it is.
+        info: CaptionerInfo,
+    },
+    /// A demo model is needed whose file is no part of the program: [`super::Command::Bring`] it. Until then the jobs that need it wait.
+    Wanted {
+        /// Which.
+        demo: Demo,
+    },
+    /// The file of a demo model is on its way. This comes from whoever fetches it, not from the engine.
+    Fetching {
+        /// Which.
+        demo: Demo,
+        /// Bytes that are here.
+        received: usize,
+        /// Bytes in all, where that is known.
+        total: Option<usize>,
     },
     /// A picture file is decoded.
     Picture {

@@ -43,9 +43,19 @@ pub(super) struct Start {
     mark: Mark,
 }
 
+/// What running the denoiser gave.
+pub(super) enum Advance {
+    /// Some samples of an evaluation.
+    Part,
+    /// An evaluation of a step that needs more.
+    Evaluation,
+    /// A step.
+    Step(Arc<Frame>),
+}
+
 /// A chain under way, on its device.
 struct Live {
-    single: SingleChain,
+    single: SingleChain<4>,
     model: Rc<Model>,
     x_pred: Halves,
     x_accu: Halves,
@@ -148,7 +158,7 @@ impl KeptChain {
     }
 
     /// Gets ready to go on: from noise, from the start of the branch, or from the start of the last step.
-    pub fn wake(&mut self, model: Rc<Model>, device: &Device) -> Result<(), EngineError> {
+    pub fn wake(&mut self, model: Rc<Model>, n_at_once: usize, device: &Device) -> Result<(), EngineError> {
         if !model.info.fits(&self.info) {
             let allowed = "the one that the chain was begun with; start the chain anew";
             return Err(Error::argument("model", &model.info.name, allowed).into());
@@ -167,12 +177,12 @@ impl KeptChain {
         let chain = Chain::new(request.settings, condition, state)?;
         // That step is made again.
         self.steps.pop_back();
-        self.live = Some(Live { single: SingleChain::new(chain), model, x_pred, x_accu });
+        self.live = Some(Live { single: SingleChain::new(chain, n_at_once), model, x_pred, x_accu });
         Ok(())
     }
 
-    /// Runs the denoiser once; the frame if that completed a step. The chain must be awake.
-    pub async fn advance(&mut self) -> Result<Option<Arc<Frame>>, EngineError> {
+    /// Runs the denoiser once, or on a part of the samples. The chain must be awake.
+    pub async fn advance(&mut self) -> Result<Advance, EngineError> {
         // Taken out, so that a failure leaves no half-made step: the chain is then asleep.
         let mut live = self.live.take().expect("a chain is woken before it goes on");
         let state = live.single.chain().state();
@@ -185,9 +195,16 @@ impl KeptChain {
             n_steps: state.n_steps,
             step: state.step,
         };
-        let Piece::Step(step) = live.single.advance(live.model.denoiser.as_ref())? else {
-            self.live = Some(live);
-            return Ok(None);
+        let step = match live.single.advance(live.model.denoiser.as_ref())? {
+            Piece::Step(step) => step,
+            Piece::Part => {
+                self.live = Some(live);
+                return Ok(Advance::Part);
+            }
+            Piece::Evaluation | Piece::End => {
+                self.live = Some(live);
+                return Ok(Advance::Evaluation);
+            }
         };
         let (x_t, _) = view(step.x_t, &self.info).await?;
         let (x_pred, _) = view(step.x_pred, &self.info).await?;
@@ -202,7 +219,7 @@ impl KeptChain {
         if !self.is_complete() {
             self.live = Some(live);
         }
-        Ok(Some(frame))
+        Ok(Advance::Step(frame))
     }
 
     /// Forgets what lives on a device that has failed.

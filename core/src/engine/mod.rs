@@ -12,6 +12,8 @@
 
 mod big_step_job;
 mod cache;
+mod caption_job;
+mod captions;
 mod chain_job;
 mod command;
 mod desk;
@@ -39,6 +41,7 @@ use burn::tensor::{Device, Tensor};
 use self::{
     big_step_job::BigStepJob,
     cache::{Cache, Id},
+    caption_job::CaptionJob,
     chain_job::ChainJob,
     desk::{Desk, Status},
     model::Models,
@@ -48,6 +51,7 @@ use self::{
 };
 pub use self::{
     cache::DEFAULT_BUDGET,
+    captions::{CaptionPictures, CaptionRequest, CaptionStep, CaptionView, CaptionerInfo, TokenView},
     command::{
         BigStepRequest, Branch, ChainRequest, Classes, Command, ModelId, Perfect, Slot, SweepRequest, TrainData,
         TrainRequest, TrainingCommand,
@@ -64,11 +68,14 @@ pub use crate::data::shapes::ShapesScore;
 pub use native::Handle;
 
 use crate::{
+    checkpoint,
     data::{
         Pictures as _,
         folder::{Entry, Folder},
     },
-    device::{self, DeviceChoice, Opened},
+    demo::Demo,
+    device::{self, DeviceChoice, DeviceError, Opened},
+    train::Kind,
 };
 
 /// What a slot is doing.
@@ -76,6 +83,7 @@ enum Job {
     Chain(ChainJob),
     Sweep(Box<SweepJob>),
     BigStep(Box<BigStepJob>),
+    Captions(CaptionJob),
     Open { name: String, bytes: Arc<[u8]> },
     OpenPicture { name: String, bytes: Arc<[u8]>, model: ModelId },
 }
@@ -93,8 +101,12 @@ pub struct Engine {
     jobs: BTreeMap<Slot, Job>,
     /// The jobs in the order of their turns.
     turns: VecDeque<Turn>,
+    /// The jobs without turns, and the demo models that they wait for.
+    waiting: BTreeMap<Slot, Demo>,
     /// Who is at work, for those who have to clear up after a failure.
     current: Option<Turn>,
+    /// The job at work from its beginning, in case its device is lost in the middle of it.
+    spare: Option<(Slot, Job)>,
     /// What was asked about training, in order.
     orders: VecDeque<Order>,
     n_runs: u32,
@@ -113,12 +125,31 @@ impl Engine {
             events: VecDeque::from([Event::Device { description }]),
             evaluations: Arc::default(),
         };
-        Self { desk, jobs: BTreeMap::new(), turns: VecDeque::new(), current: None, orders: VecDeque::new(), n_runs: 0 }
+        Self {
+            desk,
+            jobs: BTreeMap::new(),
+            turns: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            current: None,
+            spare: None,
+            orders: VecDeque::new(),
+            n_runs: 0,
+        }
     }
 
     /// An engine on the device of choice or, where that cannot be used, on the processor, with a message.
     pub async fn open(choice: &DeviceChoice) -> Self {
-        match device::open(choice).await {
+        Self::of(choice, device::open(choice).await)
+    }
+
+    /// The same for a program with a window, whose graphics card it may share.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub async fn open_beside(choice: &DeviceChoice, window: device::shared::Handles) -> Self {
+        Self::of(choice, device::shared::open_beside(choice, window).await)
+    }
+
+    fn of(choice: &DeviceChoice, opened: Result<Opened, DeviceError>) -> Self {
+        match opened {
             Ok(opened) => Self::new(opened),
             Err(error) => {
                 let description = format!("CPU: {choice} cannot be used");
@@ -127,6 +158,11 @@ impl Engine {
                 engine
             }
         }
+    }
+
+    /// Lets demo models be asked for with [`Event::Wanted`], also where they are part of the program. In a browser they always are.
+    pub fn fetch_demos(&mut self) {
+        self.desk.models.has_demos = false;
     }
 
     /// Adds a denoiser that comes from no file, and says how to ask for it.
@@ -152,16 +188,19 @@ impl Engine {
             Command::Chain { slot, request } => self.begin(slot, Job::Chain(ChainJob::new(request))),
             Command::Sweep { slot, request } => self.begin(slot, Job::Sweep(Box::new(SweepJob::new(request)))),
             Command::BigStep { slot, request } => self.begin(slot, Job::BigStep(Box::new(BigStepJob::new(request)))),
+            Command::Captions { slot, request } => self.begin(slot, Job::Captions(CaptionJob::new(request))),
             Command::Open { slot, name, bytes } => self.begin(slot, Job::Open { name, bytes }),
             Command::OpenPicture { slot, name, bytes, model } => {
                 self.begin(slot, Job::OpenPicture { name, bytes, model });
             }
             Command::Cancel { slot } => {
                 if self.jobs.remove(&slot).is_some() {
+                    self.waiting.remove(&slot);
                     self.turns.retain(|turn| *turn != Turn::Slot(slot));
                     self.desk.events.push_back(Event::Cancelled { slot });
                 }
             }
+            Command::Bring { demo, file } => self.bring(demo, file),
             Command::Close { model } => self.desk.models.close(model),
             Command::Train { slot, request } => self.order(Order::Start(slot, request)),
             Command::Training(command) => self.order(Order::Command(command)),
@@ -174,8 +213,30 @@ impl Engine {
 
     /// Gives a slot a job, and its first turn at once.
     fn begin(&mut self, slot: Slot, job: Job) {
+        self.waiting.remove(&slot);
         self.jobs.insert(slot, job);
         self.put_first(Turn::Slot(slot));
+    }
+
+    /// Gives the jobs that wait for a demo model their turns again or, where it cannot be had, an end.
+    fn bring(&mut self, demo: Demo, file: Result<Arc<[u8]>, String>) {
+        let brought = match file {
+            Ok(bytes) => self.desk.models.bring(demo, bytes).map_err(|error| error.to_string()),
+            Err(reason) => Err(reason),
+        };
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (served, others) = waiting.partition::<BTreeMap<_, _>, _>(|(_, other)| *other == demo);
+        self.waiting = others;
+        for slot in served.into_keys() {
+            match &brought {
+                Ok(()) => self.turns.push_back(Turn::Slot(slot)),
+                Err(reason) => {
+                    self.jobs.remove(&slot);
+                    let message = EngineError::Fetch { demo, reason: reason.clone() }.to_string();
+                    self.desk.events.push_back(Event::Failed { slot: Some(slot), message });
+                }
+            }
+        }
     }
 
     fn order(&mut self, order: Order) {
@@ -209,6 +270,7 @@ impl Engine {
     async fn work_for(&mut self, slot: Slot) {
         // Taken out: if it panics, it is gone, and the others go on.
         let Some(mut job) = self.jobs.remove(&slot) else { return };
+        self.spare = Some((slot, job.afresh()));
         let status = match job.advance(slot, &mut self.desk).await {
             Ok(Status::Done) => Status::Done,
             Ok(Status::Going) => {
@@ -216,10 +278,16 @@ impl Engine {
                 self.turns.push_back(Turn::Slot(slot));
                 Status::Going
             }
-            Err(error) if self.has_lost_device().await => {
-                job.restart();
+            Err(EngineError::Absent(demo)) => {
                 self.jobs.insert(slot, job);
-                self.turns.push_back(Turn::Slot(slot));
+                let is_wanted = self.waiting.values().any(|other| *other == demo);
+                self.waiting.insert(slot, demo);
+                if !is_wanted {
+                    self.desk.events.push_back(Event::Wanted { demo });
+                }
+                Status::Going
+            }
+            Err(error) if self.has_lost_device().await => {
                 self.fall_back(&error.to_string());
                 Status::Going
             }
@@ -228,6 +296,7 @@ impl Engine {
                 Status::Done
             }
         };
+        self.spare = None;
         self.tell_memory(status);
     }
 
@@ -253,7 +322,8 @@ impl Engine {
                 self.desk.events.push_back(Event::Failed { slot, message: error.to_string() });
             }
         }
-        if !self.orders.is_empty() || self.desk.training.as_ref().is_some_and(training::Training::is_running) {
+        let is_running = self.desk.training.as_ref().is_some_and(training::Training::is_running);
+        if (is_running || !self.orders.is_empty()) && !self.turns.contains(&Turn::Training) {
             self.turns.push_back(Turn::Training);
         }
     }
@@ -284,12 +354,17 @@ impl Engine {
         !answer.is_ok_and(|data| data.iter::<f32>().eq([1.0]))
     }
 
-    /// Goes on with the processor. Kept chains go on from their last kept step; training from its last checkpoint, when it is resumed.
+    /// Goes on with the processor. The job at work begins again; kept chains go on from their last kept step, training from its last
+    /// checkpoint, when it is resumed.
     fn fall_back(&mut self, reason: &str) {
+        if let Some((slot, job)) = self.spare.take() {
+            self.jobs.insert(slot, job);
+            self.turns.push_back(Turn::Slot(slot));
+        }
         self.desk.device = Device::flex();
         self.desk.models.forget_ready();
         self.desk.cache.put_to_sleep();
-        self.jobs.values_mut().for_each(Job::restart);
+        self.jobs.values_mut().for_each(|job| *job = job.afresh());
         let mut training_waits = String::new();
         if let Some(training) = &mut self.desk.training {
             let slot = training.slot;
@@ -299,14 +374,24 @@ impl Engine {
             };
             self.desk.events.push_back(Event::Training { slot, event: TrainingEvent::Paused });
         }
+        self.current = None;
+        if !self.orders.is_empty() {
+            self.put_first(Turn::Training);
+        }
         self.desk.events.push_back(Event::Device { description: "CPU: the device before it failed".to_owned() });
         let message = format!("the device failed ({reason}); going on with the processor{training_waits}");
         self.desk.events.push_back(Event::Failed { slot: None, message });
     }
 
     /// Clears up after a panic inside of [`Self::work`], for those who catch one: the job that it happened in is gone, everything else
-    /// goes on.
+    /// goes on. Where the device was lost, the job goes on too, with the processor.
     pub async fn recover(&mut self, reason: &str) {
+        // Asked first, because a device that is lost may panic once more.
+        if self.has_lost_device().await {
+            self.fall_back(reason);
+            return;
+        }
+        self.spare = None;
         let message = format!("this job failed ({reason}); all others go on. Try it with other settings, or report it");
         let slot = match self.current.take() {
             Some(Turn::Slot(slot)) => Some(slot),
@@ -320,9 +405,6 @@ impl Engine {
         if !self.orders.is_empty() {
             self.put_first(Turn::Training);
         }
-        if self.has_lost_device().await {
-            self.fall_back(reason);
-        }
     }
 }
 
@@ -332,6 +414,12 @@ impl Job {
             Self::Chain(job) => job.advance(slot, desk).await,
             Self::Sweep(job) => job.advance(slot, desk).await,
             Self::BigStep(job) => job.advance(slot, desk).await,
+            Self::Captions(job) => job.advance(slot, desk).await,
+            Self::Open { name, bytes } if checkpoint::kind(bytes)? == Kind::Captions => {
+                let (model, info) = desk.models.open_captioner(name.clone(), bytes.clone(), &desk.device)?;
+                desk.events.push_back(Event::OpenedCaptioner { slot, model, name: name.clone(), info });
+                Ok(Status::Done)
+            }
             Self::Open { name, bytes } => {
                 let (model, info, header, contents) = desk.models.open(name.clone(), bytes.clone(), &desk.device)?;
                 let (name, header) = (name.clone(), Box::new(header));
@@ -352,13 +440,17 @@ impl Job {
         }
     }
 
-    /// Begins again, on another device.
-    fn restart(&mut self) {
+    /// The same from the beginning, for another device.
+    fn afresh(&self) -> Self {
         match self {
-            Self::Chain(job) => job.restart(),
-            Self::Sweep(job) => job.restart(),
-            Self::BigStep(job) => job.restart(),
-            Self::Open { .. } | Self::OpenPicture { .. } => {}
+            Self::Chain(job) => Self::Chain(job.afresh()),
+            Self::Sweep(job) => Self::Sweep(Box::new(job.afresh())),
+            Self::BigStep(job) => Self::BigStep(Box::new(job.afresh())),
+            Self::Captions(job) => Self::Captions(job.afresh()),
+            Self::Open { name, bytes } => Self::Open { name: name.clone(), bytes: bytes.clone() },
+            Self::OpenPicture { name, bytes, model } => {
+                Self::OpenPicture { name: name.clone(), bytes: bytes.clone(), model: *model }
+            }
         }
     }
 
@@ -366,7 +458,9 @@ impl Job {
     fn in_use(&self) -> Option<Id> {
         match self {
             Self::Chain(job) => job.in_use(),
-            Self::Sweep(_) | Self::BigStep(_) | Self::Open { .. } | Self::OpenPicture { .. } => None,
+            Self::Sweep(_) | Self::BigStep(_) | Self::Captions(_) | Self::Open { .. } | Self::OpenPicture { .. } => {
+                None
+            }
         }
     }
 }
@@ -414,6 +508,40 @@ mod tests {
         assert_eq!(engine.n_evaluations(), 7);
         assert!(messages.iter().any(|message| message.contains("pulled out") && message.contains("processor")));
         assert!(messages.iter().any(|message| message.starts_with("CPU")), "{messages:?}");
+    }
+
+    #[test]
+    fn a_demo_model_is_asked_for_once_and_waited_for() {
+        let demo = Demo::ShapesUint8;
+        let settings = Settings { n_steps: 1, ..Settings::default() };
+        let request = ChainRequest { settings, n: 1, ..ChainRequest::default() };
+        let ask = |engine: &mut Engine, slot| {
+            engine.handle(Command::Chain { slot: Slot(slot), request: ChainRequest { seed: 1, ..request.clone() } });
+        };
+        let events =
+            |engine: &mut Engine| -> Vec<Event> { std::iter::from_fn(|| pollster::block_on(engine.work())).collect() };
+        let mut engine = engine();
+        engine.fetch_demos();
+        ask(&mut engine, 0);
+        ask(&mut engine, 1);
+        let wanted = events(&mut engine).iter().filter(|event| matches!(event, Event::Wanted { .. })).count();
+        assert_eq!(wanted, 1);
+
+        // No connection, and then something else than a model: both jobs end, with the reason and a cure.
+        for (file, said) in [(Err("no answer".to_owned()), "no answer"), (Ok(Arc::from(*b"<html>")), "safetensors")] {
+            engine.handle(Command::Bring { demo, file });
+            let failed = events(&mut engine);
+            let is_said = |event: &Event| matches!(event, Event::Failed { message, .. } if message.contains(said) && message.contains("connection"));
+            assert_eq!(failed.iter().filter(|event| is_said(event)).count(), 2, "{failed:?}");
+            ask(&mut engine, 0);
+            ask(&mut engine, 1);
+            events(&mut engine);
+        }
+
+        engine.handle(Command::Cancel { slot: Slot(1) });
+        engine.handle(Command::Bring { demo, file: Ok(demo.bytes().into()) });
+        let (steps, messages) = finish(&mut engine);
+        assert_eq!((steps, messages), (vec![0], Vec::new()));
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::{rc::Rc, sync::Arc};
 
 use burn::tensor::Device;
 
-use super::{Contents, EngineError, ModelId, ModelInfo, Perfect, view::measure};
+use super::{
+    CaptionerInfo, Contents, EngineError, Measure, ModelId, ModelInfo, Perfect, captions::CaptionModel, view::measure,
+};
 use crate::{
     Error,
     bits::Codec,
@@ -16,6 +18,7 @@ use crate::{
     model::{Denoiser, ExactDenoiser, UNet},
     rng::Rng,
     schedule::Schedule,
+    train::{Kind, TrainConfig},
 };
 
 /// How many denoisers stay ready at once; others are made again when they are asked for.
@@ -30,8 +33,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// A trained network.
-    pub(super) fn of_network(name: String, network: UNet, schedule: Schedule) -> Result<Self, Error> {
+    /// A trained network, and how it was trained.
+    pub(super) fn of_network(name: String, network: UNet, trained: &TrainConfig) -> Result<Self, Error> {
         let config = network.config();
         let info = ModelInfo {
             name,
@@ -40,8 +43,8 @@ impl Model {
             codec: config.codec()?,
             n_classes: config.n_classes,
             n_parameters: config.n_parameters(),
-            schedule,
-            measure: measure(config.size, config.channels, config.alphabet, config.n_classes),
+            schedule: trained.schedule,
+            measure: measure(&trained.data, config.channels, config.size, config.alphabet),
         };
         Ok(Self { info, denoiser: Box::new(network) })
     }
@@ -65,7 +68,7 @@ impl Model {
             n_classes: 0,
             n_parameters: 0,
             schedule: Schedule::default(),
-            measure: measure(SIZE, 3, 256, 0),
+            measure: Measure::Shapes,
         };
         Ok(Self { info, denoiser: Box::new(denoiser) })
     }
@@ -78,12 +81,23 @@ enum Source {
 }
 
 /// All denoisers but the one in training.
-#[derive(Default)]
 pub(super) struct Models {
     /// By their number; `None` where one was closed.
     opened: Vec<Option<Source>>,
     /// Those in use, the most recent last.
     ready: Vec<(ModelId, Rc<Model>)>,
+    /// The captioners in use.
+    captioners: Vec<(ModelId, Rc<CaptionModel>)>,
+    /// The demo models that were brought, where they are no part of the program.
+    brought: Vec<(Demo, Arc<[u8]>)>,
+    /// Whether those that are part of the program may be used.
+    pub has_demos: bool,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self { opened: Vec::new(), ready: Vec::new(), captioners: Vec::new(), brought: Vec::new(), has_demos: true }
+    }
 }
 
 impl Models {
@@ -104,7 +118,7 @@ impl Models {
 
     fn make(&self, id: ModelId, device: &Device) -> Result<Rc<Model>, EngineError> {
         let model = match id {
-            ModelId::Demo(demo) => of_file(demo.label(), demo.bytes(), device)?.0,
+            ModelId::Demo(demo) => of_file(demo.label(), self.bytes_of(demo)?, device)?.0,
             ModelId::Perfect(perfect) => Model::perfect(perfect, device)?,
             ModelId::Training => return Err(EngineError::NoTraining),
             ModelId::Opened(number) => match self.opened.get(number as usize) {
@@ -114,6 +128,54 @@ impl Models {
             },
         };
         Ok(Rc::new(model))
+    }
+
+    /// The captioner of a name, made if need be.
+    pub fn captioner(&mut self, id: ModelId, device: &Device) -> Result<Rc<CaptionModel>, EngineError> {
+        if let Some((_, ready)) = self.captioners.iter().find(|(ready, _)| *ready == id) {
+            return Ok(ready.clone());
+        }
+        let made = match id {
+            ModelId::Demo(demo) => CaptionModel::of_file(demo.label(), self.bytes_of(demo)?, device)?,
+            ModelId::Opened(number) => match self.opened.get(number as usize) {
+                Some(Some(Source::File { name, bytes })) => CaptionModel::of_file(name, bytes, device)?,
+                _ => return Err(EngineError::NoModel(id)),
+            },
+            ModelId::Perfect(_) | ModelId::Training => return Err(EngineError::NoModel(id)),
+        };
+        self.captioners.push((id, made.clone()));
+        Ok(made)
+    }
+
+    /// Opens the file of a captioner.
+    pub fn open_captioner(
+        &mut self,
+        name: String,
+        bytes: Arc<[u8]>,
+        device: &Device,
+    ) -> Result<(ModelId, CaptionerInfo), EngineError> {
+        let model = CaptionModel::of_file(&name, &bytes, device)?;
+        let info = model.info.clone();
+        let id = self.push(Source::File { name, bytes });
+        self.captioners.push((id, model));
+        Ok((id, info))
+    }
+
+    fn bytes_of(&self, demo: Demo) -> Result<&[u8], EngineError> {
+        let brought = self.brought.iter().find(|(other, _)| *other == demo).map(|(_, bytes)| &**bytes);
+        let embedded = Some(demo.bytes()).filter(|bytes| self.has_demos && !bytes.is_empty());
+        embedded.or(brought).ok_or(EngineError::Absent(demo))
+    }
+
+    /// Takes the file of a demo model, of which nothing is believed either.
+    pub fn bring(&mut self, demo: Demo, bytes: Arc<[u8]>) -> Result<(), EngineError> {
+        match checkpoint::kind(&bytes)? {
+            Kind::Pictures => checkpoint::inspect(&bytes).map(drop)?,
+            Kind::Captions => checkpoint::inspect_captioner(&bytes).map(drop)?,
+        }
+        self.brought.retain(|(other, _)| *other != demo);
+        self.brought.push((demo, bytes));
+        Ok(())
     }
 
     /// Opens a file, of which nothing is believed that was not checked.
@@ -145,6 +207,7 @@ impl Models {
     /// Forgets an opened model.
     pub fn close(&mut self, id: ModelId) {
         self.ready.retain(|(ready, _)| *ready != id);
+        self.captioners.retain(|(ready, _)| *ready != id);
         if let ModelId::Opened(number) = id
             && let Some(source) = self.opened.get_mut(number as usize)
         {
@@ -155,18 +218,19 @@ impl Models {
     /// Forgets what lives on a device that has failed; it is made again on the next one.
     pub fn forget_ready(&mut self) {
         self.ready.clear();
+        self.captioners.clear();
     }
 }
 
 fn of_file(name: &str, bytes: &[u8], device: &Device) -> Result<(Model, Header), EngineError> {
     let header = checkpoint::inspect(bytes)?;
     let network = checkpoint::load_network(bytes, device)?;
-    Ok((Model::of_network(name.to_owned(), network, header.config.schedule)?, header))
+    Ok((Model::of_network(name.to_owned(), network, &header.config)?, header))
 }
 
 /// The demo models by name, for those who offer a choice.
 #[must_use]
 pub fn built_in() -> Vec<ModelId> {
-    let demos = Demo::ALL.into_iter().map(ModelId::Demo);
+    let demos = Demo::PICTURES.into_iter().map(ModelId::Demo);
     demos.chain([ModelId::Perfect(Perfect::default())]).collect()
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{Command, Engine, Event};
-use crate::device::DeviceChoice;
+use crate::device::{DeviceChoice, shared::Handles};
 
 /// As much as a main thread has: gradients of deep networks nest deeply.
 const STACK_BYTES: usize = 8 << 20;
@@ -33,6 +33,11 @@ impl Handle {
     /// Starts an engine on a device of choice; `wake` is called after every event, from the engine's thread.
     pub fn start(choice: DeviceChoice, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
         Self::start_with(move || block_on(Engine::open(&choice)), wake)
+    }
+
+    /// Starts an engine of a program with a window, whose graphics card it may share.
+    pub fn start_beside(choice: DeviceChoice, window: Handles, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
+        Self::start_with(move || block_on(Engine::open_beside(&choice, window)), wake)
     }
 
     /// Starts the engine that `make` returns. It is made on its thread, because tensors must not change threads.

@@ -33,7 +33,7 @@ struct UnderWay {
     /// What the seeds of this cell gave so far.
     results: Vec<SeedResult>,
     /// The chain of the next seed.
-    chain: Option<SingleChain>,
+    chain: Option<SingleChain<4>>,
 }
 
 /// What one chain of a cell gave.
@@ -49,9 +49,9 @@ impl SweepJob {
         Self { request: Arc::new(request), under_way: None, n_evaluations: 0 }
     }
 
-    /// Begins again, on another device; cells that are kept are not made again.
-    pub fn restart(&mut self) {
-        self.under_way = None;
+    /// The same from the beginning, for another device; cells that are kept are not made again.
+    pub fn afresh(&self) -> Self {
+        Self { request: self.request.clone(), under_way: None, n_evaluations: self.n_evaluations }
     }
 
     /// Makes at most one evaluation.
@@ -86,8 +86,10 @@ impl SweepJob {
             None => chain.insert(start(&request, settings, seed, model, desk)?),
         };
         let piece = under_way.advance(model.denoiser.as_ref())?;
-        self.n_evaluations += 1;
-        desk.count_evaluation();
+        if !matches!(piece, Piece::Part) {
+            self.n_evaluations += 1;
+            desk.count_evaluation();
+        }
         let steps_made = under_way.chain().state().step;
         if let Piece::Step(step) = piece
             && under_way.chain().is_finished()
@@ -154,10 +156,10 @@ fn start(
     seed: u64,
     model: &Model,
     desk: &Desk,
-) -> Result<SingleChain, EngineError> {
+) -> Result<SingleChain<4>, EngineError> {
     let condition = condition(Classes::Each, request.n, model.info.n_classes);
     let state = State::from_seed(model.info.state_shape(request.n), seed, &desk.device);
-    Ok(SingleChain::new(Chain::new(settings, condition, state)?))
+    Ok(SingleChain::new(Chain::new(settings, condition, state)?, desk.n_at_once(&model.info)))
 }
 
 fn mean(settings: Settings, results: &[SeedResult]) -> Cell {

@@ -6,7 +6,7 @@ use burn::tensor::Device;
 
 use super::{
     ChainRequest, EngineError, Event, Model, ModelInfo, Slot, TrainData, TrainRequest, TrainingCommand, TrainingEvent,
-    desk::Desk,
+    desk::{Desk, n_at_once},
     view::{score, sheet},
 };
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
     },
     train::{self, Plan, Run, TrainConfig, Trainer},
 };
+
+/// How many times as long an example takes in training as in sampling: an estimate for it, the network again, and the way back.
+const TRAINING_COST: usize = 4;
 
 /// What was asked about training and is not done yet.
 pub(super) enum Order {
@@ -96,17 +99,20 @@ impl Training {
         number: u32,
         device: &Device,
     ) -> Result<(Self, TrainingEvent), EngineError> {
-        let TrainRequest { config, plan, data, from } = request;
+        let TrainRequest { mut config, plan, data, from } = request;
         config.validate()?;
+        let at_once = n_at_once(config.network.n_parameters(), config.network.size, device) / TRAINING_COST;
+        config.micro_batch_size = config.micro_batch_size.min(at_once.max(1));
         let n = ChainRequest::MAX_SAMPLES;
         if plan.sheet_every > 0 && !(1..=n).contains(&plan.sheet_size) {
             return Err(Error::argument("samples of a sheet", plan.sheet_size, format!("from 1 to {n}")).into());
         }
         let pictures = pictures(data, &config)?;
         check(pictures.as_ref(), &config)?;
+        pictures.name().clone_into(&mut config.data);
         let run = make(&config, plan, from.as_deref(), device)?;
         let network = run.trainer().averaged();
-        let info = Model::of_network("the network in training".to_owned(), network, config.schedule)?.info;
+        let info = Model::of_network("the network in training".to_owned(), network, &config)?.info;
         let n_steps = run.trainer().n_steps();
         let started =
             TrainingEvent::Started { config: Box::new(config.clone()), info: info.clone(), n_steps, end: plan.n_steps };
@@ -116,7 +122,7 @@ impl Training {
 
     /// The averaged network as it is now.
     pub fn model(&self) -> Result<Model, EngineError> {
-        let model = Model::of_network(self.info.name.clone(), self.run.trainer().averaged(), self.config.schedule)?;
+        let model = Model::of_network(self.info.name.clone(), self.run.trainer().averaged(), &self.config)?;
         Ok(model)
     }
 
@@ -235,6 +241,10 @@ struct Remembered<P> {
 }
 
 impl<P: Pictures> Pictures for Remembered<P> {
+    fn name(&self) -> &'static str {
+        self.pictures.name()
+    }
+
     fn n_examples(&self) -> usize {
         self.pictures.n_examples()
     }

@@ -77,7 +77,7 @@ pub(super) fn score(symbols: &[u32], info: &ModelInfo) -> Option<ShapesScore> {
     (info.measure == Measure::Shapes).then(|| ShapesScore::of(symbols))
 }
 
-/// What pictures of these symbols can be measured by.
-pub(super) fn measure(size: usize, channels: usize, alphabet: usize, n_classes: usize) -> Measure {
-    if (size, channels, alphabet, n_classes) == (shapes::SIZE, 3, 256, 0) { Measure::Shapes } else { Measure::None }
+/// What pictures of a model that was trained on `data` can be measured by.
+pub(super) fn measure(data: &str, channels: usize, size: usize, alphabet: usize) -> Measure {
+    if shapes::are_scenes(data, channels, size, alphabet) { Measure::Shapes } else { Measure::None }
 }

@@ -1,12 +1,13 @@
 //! How good samples are, as numbers.
 //!
 //! [`frechet`] and [`kid`] compare two sets of feature vectors; the vectors come from a network of [`crate::model::features`].
-//! [`bits`] looks at the analog bits themselves.
+//! [`bits`] looks at the analog bits themselves. [`captions`] compares captions with those of people.
 //!
 //! Deliberately absent: pictures, networks and files. Numbers in, numbers out. And the name FID: a Fréchet distance is one only if
 //! its features are those of the FID Inception, which is for [`crate::model::features::FeatureNetwork`] to say.
 
 pub mod bits;
+pub mod captions;
 pub mod frechet;
 pub mod kid;
 
@@ -67,6 +68,22 @@ pub enum MetricError {
         row: usize,
         /// Where.
         column: usize,
+    },
+    /// Candidates that do not belong to the references.
+    #[error(
+        "there are {candidates} captions and references of {references} pictures; give one caption for each picture"
+    )]
+    Unpaired {
+        /// How many captions there are.
+        candidates: usize,
+        /// Of how many pictures there are references.
+        references: usize,
+    },
+    /// Nothing to compare a caption with.
+    #[error("picture {index} has no reference caption; leave it out, or give it one")]
+    NoReferences {
+        /// Which picture, counted from 0.
+        index: usize,
     },
     /// A number outside the range that makes sense.
     #[error(transparent)]

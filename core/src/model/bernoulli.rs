@@ -82,7 +82,9 @@ impl Denoiser<2> for Bernoulli {
         }
         match condition {
             Condition::None => Ok(()),
-            Condition::Classes(_) => Err(Error::argument("class", "given", "left out: a bit has no classes")),
+            Condition::Classes(_) | Condition::Picture(_) => {
+                Err(Error::argument("condition", "given", "left out: a bit has neither classes nor pictures"))
+            }
         }
     }
 }

@@ -6,36 +6,58 @@
 //! [`features`] has networks of another kind, which look at finished pictures.
 
 mod bernoulli;
+mod captioner;
 mod exact;
 pub mod features;
+mod layers;
 pub(crate) mod parameters;
 mod unet;
 
 use burn::tensor::Tensor;
 
 pub use bernoulli::Bernoulli;
+pub use captioner::{Captioner, CaptionerConfig, CaptionerLayers, Eye, Method, Padding, Writing, Written};
 pub use exact::ExactDenoiser;
 pub use unet::{Layers, Output, UNet, UNetConfig};
 
 use crate::{Error, objective::Objective};
 
 /// What a sample is asked to show.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum Condition {
     /// Nothing in particular.
     #[default]
     None,
     /// A class for each example of the batch; `None` is the null label, "any class".
     Classes(Vec<Option<usize>>),
+    /// A picture for each example of the batch, as tokens `[b, n, width]`: see [`Captioner::look`].
+    Picture(Box<Tensor<3>>),
 }
 
 impl Condition {
+    /// A picture for each example, as tokens `[b, n, width]`.
+    #[must_use]
+    pub fn picture(tokens: Tensor<3>) -> Self {
+        Self::Picture(Box::new(tokens))
+    }
+
     /// The same number of examples with nothing asked of them: the null label of classifier-free guidance.
     #[must_use]
     pub fn null(&self) -> Self {
         match self {
             Self::None => Self::None,
             Self::Classes(classes) => Self::Classes(vec![None; classes.len()]),
+            Self::Picture(tokens) => Self::picture(tokens.zeros_like()),
+        }
+    }
+
+    /// What is asked of `n` of the examples, from one on.
+    #[must_use]
+    pub fn narrow(&self, from: usize, n: usize) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Classes(classes) => Self::Classes(classes[from..from + n].to_vec()),
+            Self::Picture(tokens) => Self::picture(tokens.as_ref().clone().narrow(0, from, n)),
         }
     }
 
@@ -45,7 +67,10 @@ impl Condition {
             Self::Classes(classes) if classes.len() != batch => {
                 Err(Error::shape("classes", &[classes.len()], format!("one class for each of {batch} examples")))
             }
-            Self::None | Self::Classes(_) => Ok(()),
+            Self::Picture(tokens) if tokens.dims()[0] != batch => {
+                Err(Error::shape("pictures", &tokens.dims(), format!("one picture for each of {batch} examples")))
+            }
+            Self::None | Self::Classes(_) | Self::Picture(_) => Ok(()),
         }
     }
 }

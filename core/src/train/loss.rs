@@ -37,19 +37,20 @@ impl<const D: usize> Draw<D> {
     }
 }
 
-/// The training loss of Algorithm 1, averaged over all elements.
+/// The training loss of Algorithm 1, averaged over all elements, or over those of some weight.
 ///
 /// The data are corrupted; for the first `n_self_cond` examples the network makes an estimate, clipped and with no gradient
 /// through it, the others get zeros (the authors split the batch so, rather than by a coin for all of it); then the network
 /// predicts again, seeing that, and is compared with the target.
 ///
 /// # Shapes
-/// - `x_0`: `[b, c, …]`; result: `[1]`
+/// - `x_0`: `[b, c, …]`; `weight`: the same, or 1 where it is the same for all; result: `[1]`
 pub fn loss<const D: usize>(
     denoiser: &dyn Denoiser<D>,
     x_0: Tensor<D>,
     condition: &Condition,
     draw: &Draw<D>,
+    weight: Option<Tensor<D>>,
 ) -> Result<Tensor<1>, Error> {
     let shape = x_0.dims();
     denoiser.accepts(shape, condition)?;
@@ -77,10 +78,7 @@ pub fn loss<const D: usize>(
     let n = draw.n_self_cond;
     if n > 0 {
         let x_t = x_t.clone().narrow(0, 0, n);
-        let first = match condition {
-            Condition::None => Condition::None,
-            Condition::Classes(classes) => Condition::Classes(classes[..n].to_vec()),
-        };
+        let first = condition.narrow(0, n);
         let input = Input { x_pred: x_t.zeros_like(), x_t, gamma: &gamma[..n], condition: &first };
         let estimate = denoiser.estimate(input).detach().clamp(-objective.scale, objective.scale);
         x_pred =
@@ -89,5 +87,12 @@ pub fn loss<const D: usize>(
 
     // 3. Predict, and compare.
     let output = denoiser.forward(Input { x_t, x_pred, gamma, condition });
-    Ok(objective.loss(output, x_0, draw.eps.clone()))
+    let elements = objective.losses(output, x_0, draw.eps.clone());
+    Ok(match weight {
+        None => elements.mean(),
+        Some(weight) => {
+            let weight = weight.expand(shape);
+            (elements * weight.clone()).sum() / weight.sum()
+        }
+    })
 }

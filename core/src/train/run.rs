@@ -5,13 +5,14 @@
 
 use burn::tensor::Device;
 
-use super::{Batch, Progress, TrainError, Trainer};
+use super::{Network, NetworkConfig, Progress, SheetStep, TrainError, Trainer};
 use crate::{
     Error,
     checkpoint::{self, CheckpointError},
-    data::{DataError, Pictures},
-    model::{Condition, UNet},
-    sampler::{Chain, Settings, State},
+    data::DataError,
+    model::UNetConfig,
+    sampler::Settings,
+    text::TextError,
 };
 
 /// What a run does besides training, and when it ends.
@@ -43,7 +44,8 @@ pub enum Event {
         /// Steps of the chain in all.
         n_steps: usize,
     },
-    /// A sheet of samples: colour values, picture after picture, each `[channels, size, size]`.
+    /// A sheet of samples: of pictures their colour values, one after the other, each `[channels, size, size]`; of captions their token
+    /// ids, each `[length]`.
     Sheet(Vec<u32>),
 }
 
@@ -63,22 +65,25 @@ pub enum RunError {
     /// The settings of the sheet cannot be used.
     #[error(transparent)]
     Sheet(#[from] Error),
+    /// A caption cannot be read or written.
+    #[error(transparent)]
+    Text(#[from] TextError),
 }
 
 /// A training run under way.
-pub struct Run {
-    trainer: Trainer,
+pub struct Run<C: NetworkConfig = UNetConfig> {
+    trainer: Trainer<C>,
     plan: Plan,
     device: Device,
     is_save_due: bool,
     is_sheet_due: bool,
     /// A sheet under way.
-    sheet: Option<(UNet, Chain<4>)>,
+    sheet: Option<<C::Network as Network>::Sheet>,
 }
 
-impl Run {
+impl<C: NetworkConfig> Run<C> {
     /// Goes on with a trainer on the device it lives on.
-    pub fn new(trainer: Trainer, plan: Plan, device: &Device) -> Result<Self, Error> {
+    pub fn new(trainer: Trainer<C>, plan: Plan, device: &Device) -> Result<Self, Error> {
         plan.sheet.validate()?;
         let device = device.clone().inner();
         Ok(Self { trainer, plan, device, is_save_due: false, is_sheet_due: false, sheet: None })
@@ -86,37 +91,35 @@ impl Run {
 
     /// The trainer, for its settings, its averaged network, and to save it at any time.
     #[must_use]
-    pub fn trainer(&self) -> &Trainer {
+    pub fn trainer(&self) -> &Trainer<C> {
         &self.trainer
     }
 
     /// Does the next piece of work; `None` when the run is done.
-    pub async fn next(&mut self, pictures: &mut dyn Pictures) -> Result<Option<Event>, RunError> {
+    pub async fn next(&mut self, data: &mut <C::Network as Network>::Data) -> Result<Option<Event>, RunError> {
         if self.is_save_due {
             self.is_save_due = false;
             return Ok(Some(Event::Checkpoint(checkpoint::save_trainer(&self.trainer).await?)));
         }
         if self.is_sheet_due {
             self.is_sheet_due = false;
-            self.sheet = Some(self.begin_sheet()?);
+            let Plan { sheet, sheet_size, .. } = self.plan;
+            self.sheet = Some(self.trainer.averaged().begin_sheet(data, sheet, sheet_size, &self.device)?);
         }
-        if let Some((network, chain)) = &mut self.sheet {
-            chain.step(network)?;
-            let (step, n_steps) = (chain.state().step, chain.settings().n_steps);
-            if !chain.is_finished() {
-                return Ok(Some(Event::Sampling { step, n_steps }));
-            }
-            let bits = chain.state().memory.x_pred.clone();
-            let symbols = network.config().codec()?.decode_tensor(bits)?;
-            self.sheet = None;
-            let data = symbols.into_data_async().await;
-            let data = data.map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
-            return Ok(Some(Event::Sheet(data.iter::<u32>().collect())));
+        if let Some(sheet) = &mut self.sheet {
+            return Ok(Some(match C::Network::continue_sheet(sheet).await? {
+                SheetStep::Going { step, n_steps } => Event::Sampling { step, n_steps },
+                SheetStep::Done(symbols) => {
+                    self.sheet = None;
+                    Event::Sheet(symbols)
+                }
+            }));
         }
         if self.trainer.n_steps() >= self.plan.n_steps {
             return Ok(None);
         }
-        let batch = next_batch(&self.trainer, pictures)?;
+        // Which examples depends on the seed and the step only, so that a resumed run sees the same.
+        let batch = C::Network::read(self.trainer.config(), data, &mut self.trainer.rng().fork(1))?;
         let progress = self.trainer.step(&batch).await?;
         let step = progress.n_steps;
         let is_last = step == self.plan.n_steps;
@@ -125,30 +128,4 @@ impl Run {
         self.is_sheet_due = is_due(self.plan.sheet_every);
         Ok(Some(Event::Step(progress)))
     }
-
-    fn begin_sheet(&self) -> Result<(UNet, Chain<4>), Error> {
-        let network = self.trainer.averaged();
-        let (n, n_classes) = (self.plan.sheet_size, network.config().n_classes);
-        let condition = match n_classes {
-            0 => Condition::None,
-            _ => Condition::Classes((0..n).map(|i| Some(i % n_classes)).collect()),
-        };
-        let state = State::from_seed(network.state_shape(n), 0, &self.device);
-        Ok((network, Chain::new(self.plan.sheet, condition, state)?))
-    }
-}
-
-/// The pictures of the next step. Which ones depends on the seed and the step only, so that a resumed run sees the same.
-fn next_batch(trainer: &Trainer, pictures: &mut dyn Pictures) -> Result<Batch, DataError> {
-    let config = trainer.config();
-    let mut rng = trainer.rng().fork(1);
-    let mut batch = Batch { pixels: Vec::new(), classes: Vec::new() };
-    for _ in 0..config.batch_size {
-        let picture = pictures.read(rng.below(pictures.n_examples()))?;
-        batch.pixels.extend(config.network.symbols_of(&picture));
-        if config.network.n_classes > 0 {
-            batch.classes.push(picture.class);
-        }
-    }
-    Ok(batch)
 }

@@ -7,12 +7,12 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_SELF_COND_SHARE, Draw, loss};
+use super::{DEFAULT_SELF_COND_SHARE, Network, NetworkConfig};
 use crate::{
     Error,
-    bits::Codec,
     error::check_number,
-    model::{Condition, UNet, UNetConfig, parameters},
+    model::{UNetConfig, parameters},
+    pause::pause,
     rng::Rng,
     schedule::Schedule,
 };
@@ -22,9 +22,9 @@ const WEIGHTS: u64 = 0;
 
 /// Everything that decides a training run, short of the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrainConfig {
+pub struct TrainConfig<C = UNetConfig> {
     /// The network.
-    pub network: UNetConfig,
+    pub network: C,
     /// Time → noise level.
     pub schedule: Schedule,
     /// The learning rate after the warm-up.
@@ -41,18 +41,22 @@ pub struct TrainConfig {
     pub ema_decay: f64,
     /// The share of examples that train with an estimate of their own.
     pub self_cond_share: f64,
-    /// The share of class labels that are hidden, for classifier-free guidance.
+    /// The share of class labels, or of pictures to caption, that are hidden, for classifier-free guidance.
     pub class_dropout: f64,
     /// Whether half of the pictures are mirrored, left to right.
     pub flips: bool,
     /// What all randomness descends from.
     pub seed: u64,
+    /// The name of the data; empty where nobody has said it, as in older files. A run says what it learns from, see
+    /// [`crate::data::Pictures::name`].
+    #[serde(default)]
+    pub data: String,
 }
 
-impl TrainConfig {
+impl<C: NetworkConfig> TrainConfig<C> {
     /// The paper's settings for a network: Adam at 1e-4, batches of 128, 10,000 steps of warm-up, an average at 0.9999.
     #[must_use]
-    pub fn new(network: UNetConfig) -> Self {
+    pub fn new(network: C) -> Self {
         Self {
             network,
             schedule: Schedule::default(),
@@ -66,6 +70,7 @@ impl TrainConfig {
             class_dropout: 0.1,
             flips: true,
             seed: 0,
+            data: String::new(),
         }
     }
 
@@ -99,15 +104,6 @@ impl TrainConfig {
     pub fn ema_decay_at(&self, step: usize) -> f64 {
         self.ema_decay.min((1.0 + step as f64) / (10.0 + step as f64))
     }
-}
-
-/// Pictures to learn from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batch {
-    /// Colour values of all pictures, one after the other, each `[channels, size, size]`.
-    pub pixels: Vec<u32>,
-    /// The class of each picture; empty if they have none.
-    pub classes: Vec<usize>,
 }
 
 /// What one step did.
@@ -156,10 +152,9 @@ pub(crate) struct Parts {
 }
 
 /// A training run: the network, its average, the optimiser, and how far they have come.
-pub struct Trainer {
-    config: TrainConfig,
-    codec: Codec,
-    network: UNet,
+pub struct Trainer<C: NetworkConfig = UNetConfig> {
+    config: TrainConfig<C>,
+    network: C::Network,
     /// The averaged weights, in the order of the parameters.
     ema: Vec<Tensor<1>>,
     adam: Adam,
@@ -168,20 +163,19 @@ pub struct Trainer {
     device: Device,
 }
 
-impl Trainer {
+impl<C: NetworkConfig> Trainer<C> {
     /// A fresh run on a device.
-    pub fn new(config: TrainConfig, device: &Device) -> Result<Self, Error> {
+    pub fn new(config: TrainConfig<C>, device: &Device) -> Result<Self, Error> {
         config.validate()?;
         let device = device.clone().autodiff();
-        let mut network = config.network.init(Rng::new(config.seed).fork(WEIGHTS).next_u64(), &device)?;
-        network.layers = network.layers.train();
-        let ema = parameters::values(&network.layers);
+        let network = config.network.init(Rng::new(config.seed).fork(WEIGHTS).next_u64(), &device)?;
+        let layers = network.layers().clone().train();
+        let ema = parameters::values(&layers);
         Ok(Self {
-            codec: config.network.codec()?,
+            network: network.with_layers(layers),
             adam: AdamConfig::new().with_epsilon(1e-8).build(),
             moments: vec![None; ema.len()],
             ema,
-            network,
             config,
             n_steps: 0,
             device,
@@ -190,12 +184,12 @@ impl Trainer {
 
     /// What decides the run.
     #[must_use]
-    pub fn config(&self) -> &TrainConfig {
+    pub fn config(&self) -> &TrainConfig<C> {
         &self.config
     }
 
     /// Goes on with other settings; the network, the schedule and the seed have to stay what they are.
-    pub fn retune(&mut self, config: TrainConfig) -> Result<(), Error> {
+    pub fn retune(&mut self, config: TrainConfig<C>) -> Result<(), Error> {
         config.validate()?;
         let now = &self.config;
         if (&config.network, config.schedule, config.seed) != (&now.network, now.schedule, now.seed) {
@@ -219,15 +213,14 @@ impl Trainer {
 
     /// The network with its averaged weights: the one to sample from.
     #[must_use]
-    pub fn averaged(&self) -> UNet {
-        let mut network = self.network.clone();
-        network.layers = network.layers.valid();
-        network.with_parameters(self.ema.clone())
+    pub fn averaged(&self) -> C::Network {
+        let layers = parameters::with_values(self.network.layers().valid(), self.ema.clone());
+        self.network.clone().with_layers(layers)
     }
 
     /// The name and shape of every parameter.
     pub(crate) fn parameters(&self) -> Vec<(String, Vec<usize>)> {
-        self.network.parameters()
+        parameters::names(self.network.layers())
     }
 
     /// Everything that changes from step to step.
@@ -239,7 +232,7 @@ impl Trainer {
                 .collect()
         };
         Parts {
-            weights: parameters::values(&self.network.layers),
+            weights: parameters::values(self.network.layers()),
             ema: self.ema.clone(),
             first: moment(|momentum| &momentum.moment_1),
             second: moment(|momentum| &momentum.moment_2),
@@ -248,7 +241,7 @@ impl Trainer {
 
     /// Takes the place of a run that had made `n_steps` steps.
     pub(crate) fn restore(&mut self, n_steps: usize, parts: Parts) {
-        self.network.layers = parameters::with_values(self.network.layers.clone(), parts.weights);
+        self.put_in(parts.weights);
         self.ema = parts.ema;
         let state = |(first, second)| {
             // Before the first step there are no moments.
@@ -258,28 +251,34 @@ impl Trainer {
         self.n_steps = n_steps;
     }
 
+    /// Gives the network other weights.
+    fn put_in(&mut self, values: Vec<Tensor<1>>) {
+        let layers = parameters::with_values(self.network.layers().clone(), values);
+        self.network = self.network.clone().with_layers(layers);
+    }
+
     /// Learns from one batch.
     ///
     /// Asynchronous because reading the loss back from a GPU is, in a browser; on the CPU it never waits.
-    pub async fn step(&mut self, batch: &Batch) -> Result<Progress, TrainError> {
+    pub async fn step(&mut self, batch: &<C::Network as Network>::Batch) -> Result<Progress, TrainError> {
         let mut rng = self.rng().fork(0);
-        let pieces = self.pieces(batch, &mut rng)?;
-        if self.config.network.dropout > 0.0 {
+        let pieces = self.network.pieces(&self.config, batch, &mut rng, &self.device)?;
+        if self.config.network.dropout() > 0.0 {
             // Dropout is the one thing that draws on the device.
             self.device.seed(rng.next_u64());
         }
         let mut total_loss = Tensor::<1>::zeros([1], &self.device.clone().inner());
         let mut total: Option<Vec<Tensor<1>>> = None;
-        for (x_0, condition) in pieces {
-            let draw = Draw::new(&x_0, &self.config.schedule, self.config.self_cond_share, &mut rng)?;
-            let share = x_0.dims()[0] as f64 / self.config.batch_size as f64;
-            let value = loss(&self.network, x_0, &condition, &draw)?.mul_scalar(share);
-            let gradients = parameters::gradients(&self.network.layers, &value.backward());
+        for (count, piece) in pieces {
+            let share = count as f64 / self.config.batch_size as f64;
+            let value = self.network.loss(&self.config, piece, &mut rng)?.mul_scalar(share);
+            let gradients = parameters::gradients(self.network.layers(), &value.backward());
             total_loss = total_loss + value.inner();
             total = Some(match total {
                 None => gradients,
                 Some(total) => total.into_iter().zip(gradients).map(|(a, b)| a + b).collect(),
             });
+            pause().await;
         }
         let gradients = total.unwrap_or_default();
 
@@ -298,7 +297,7 @@ impl Trainer {
         let shorten = (self.config.max_gradient_norm / f64::from(gradient_norm)).min(1.0);
         let learning_rate = self.config.learning_rate_at(self.n_steps);
         let decay = self.config.ema_decay_at(self.n_steps);
-        let mut values = parameters::values(&self.network.layers);
+        let mut values = parameters::values(self.network.layers());
         for (i, gradient) in gradients.into_iter().enumerate() {
             let moments = self.moments[i].take();
             let (value, moments) =
@@ -307,53 +306,16 @@ impl Trainer {
             values[i] = value;
             self.moments[i] = moments;
         }
-        self.network.layers = parameters::with_values(self.network.layers.clone(), values);
+        self.put_in(values);
         self.n_steps += 1;
         Ok(Progress { n_steps: self.n_steps, loss, gradient_norm, learning_rate })
-    }
-
-    /// The batch as analog bits, mirrored and with hidden classes as the settings say, in micro-batches.
-    fn pieces(&self, batch: &Batch, rng: &mut Rng) -> Result<Vec<(Tensor<4>, Condition)>, Error> {
-        let UNetConfig { size, channels, n_classes, .. } = self.config.network;
-        let one = channels * size * size;
-        let n = self.config.batch_size;
-        if batch.pixels.len() != n * one {
-            let expected = format!("{n} pictures of {channels} × {size} × {size} values");
-            return Err(Error::shape("batch", &[batch.pixels.len()], expected));
-        }
-        if n_classes > 0 && batch.classes.len() != n {
-            return Err(Error::shape("classes", &[batch.classes.len()], format!("one class for each of {n} pictures")));
-        }
-        let mut pixels = batch.pixels.clone();
-        if self.config.flips {
-            for picture in pixels.chunks_exact_mut(one) {
-                if rng.uniform() < 0.5 {
-                    picture.chunks_exact_mut(size).for_each(<[u32]>::reverse);
-                }
-            }
-        }
-        let mut classes = Vec::new();
-        if n_classes > 0 {
-            let hidden = self.config.class_dropout;
-            classes = batch.classes.iter().map(|&class| (rng.uniform() >= hidden).then_some(class)).collect();
-        }
-        let per_piece = self.config.micro_batch_size;
-        let pieces = pixels.chunks(per_piece * one).enumerate().map(|(i, pixels)| {
-            let count = pixels.len() / one;
-            let x_0 = self.codec.encode_tensor(pixels, [count, channels, size, size], &self.device)?;
-            let condition = match classes.get(i * per_piece..i * per_piece + count) {
-                Some(classes) if n_classes > 0 => Condition::Classes(classes.to_vec()),
-                _ => Condition::None,
-            };
-            Ok((x_0, condition))
-        });
-        pieces.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::Batch;
 
     #[test]
     fn a_run_that_goes_astray_stops_and_stays_as_it_was() {
@@ -372,9 +334,9 @@ mod tests {
         pollster::block_on(trainer.step(&batch)).unwrap();
 
         // A weight that has overflowed.
-        let mut values = parameters::values(&trainer.network.layers);
+        let mut values = parameters::values(trainer.network.layers());
         values[0] = values[0].clone().add_scalar(f32::INFINITY);
-        trainer.network.layers = parameters::with_values(trainer.network.layers.clone(), values);
+        trainer.put_in(values);
         let average: Vec<f32> = trainer.ema[0].to_data().try_to_vec().unwrap();
         let error = pollster::block_on(trainer.step(&batch)).unwrap_err();
         assert!(matches!(error, TrainError::NotFinite { step: 1, .. }), "{error}");

@@ -3,6 +3,7 @@
 //! `scores` says what is measured, `table` prints and writes it, `plot` draws it, `denoise` looks at single noise levels of held-out
 //! data. Deliberately absent: the numbers' definitions, which are the core's.
 
+mod captions;
 mod denoise;
 mod plot;
 mod scores;
@@ -16,6 +17,7 @@ use bit_diffusion::{
     model::UNet,
     sampler::{Sampler, Settings},
     self_cond::SelfCond,
+    train::Kind,
 };
 use burn::tensor::Device;
 use clap::error::ErrorKind;
@@ -41,6 +43,11 @@ pub(crate) fn run(arguments: &EvalArguments) -> Result<()> {
     }
     let bytes = files::read_model(&arguments.model, files::MODEL)?;
     let in_model = || files::in_file(&arguments.model);
+    if checkpoint::kind(&bytes).with_context(in_model)? == Kind::Captions {
+        let opened = pollster::block_on(device::open(&arguments.device))?;
+        eprintln!("device: {}", opened.description);
+        return show(&captions::run(arguments, &opened)?, arguments);
+    }
     let header = checkpoint::inspect(&bytes).with_context(in_model)?;
     let grid = grid(arguments, header.config.schedule)?;
     let opened = pollster::block_on(device::open(&arguments.device))?;
@@ -54,7 +61,7 @@ pub(crate) fn run(arguments: &EvalArguments) -> Result<()> {
         return write(arguments, "bit-error.csv", denoise::csv(&errors)?.as_bytes());
     }
 
-    let scorer = Scorer::open(arguments, &network, &opened.device)?;
+    let scorer = Scorer::open(arguments, &network, &header.config.data, &opened.device)?;
     let mut rows = Vec::new();
     let mut reporter = Reporter::new(grid.len() * arguments.seeds, 0);
     for settings in grid {
@@ -62,14 +69,19 @@ pub(crate) fn run(arguments: &EvalArguments) -> Result<()> {
     }
     reporter.finish();
     let table = Table { model: name, model_steps: header.n_steps, n: arguments.n, seeds: arguments.seeds, rows };
+    show(&table, arguments)
+}
+
+/// Prints a table and writes its files.
+fn show(table: &Table, arguments: &EvalArguments) -> Result<()> {
     if arguments.json {
-        print(&(serde_json::to_string_pretty(&table)? + "\n"))?;
+        print(&(serde_json::to_string_pretty(table)? + "\n"))?;
     } else {
         print(&table.text())?;
     }
     write(arguments, "eval.csv", table.csv().as_bytes())?;
-    write(arguments, "eval.json", serde_json::to_string_pretty(&table)?.as_bytes())?;
-    match plot::draw(&table)? {
+    write(arguments, "eval.json", serde_json::to_string_pretty(table)?.as_bytes())?;
+    match plot::draw(table)? {
         Some(picture) => write(arguments, "eval.png", &sheet::plot_png(&picture)?),
         None => Ok(()),
     }
@@ -149,7 +161,7 @@ fn evaluate(
         reporter.step(n_rows * arguments.seeds + i + 1, "evaluating");
     }
     let seconds = started.elapsed().as_secs_f64() / arguments.seeds as f64;
-    Ok(Row::new(settings, n_evaluations, seconds, &by_seed))
+    Ok(Row::new(Some(settings), n_evaluations, seconds, &by_seed))
 }
 
 #[cfg(test)]

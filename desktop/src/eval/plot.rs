@@ -36,9 +36,9 @@ enum Axis {
 impl Axis {
     /// td if it varies, else the number of evaluations if that does.
     fn of(table: &Table) -> Option<Self> {
-        let varies =
-            |value: fn(&Row) -> f64| table.rows.windows(2).any(|pair| (value(&pair[0]) - value(&pair[1])).abs() > 0.0);
-        if varies(|row| row.settings.td) {
+        let rows: Vec<&Row> = table.rows.iter().filter(|row| row.settings.is_some()).collect();
+        let varies = |value: fn(&Row) -> f64| rows.windows(2).any(|pair| (value(pair[0]) - value(pair[1])).abs() > 0.0);
+        if varies(|row| Self::Td.value(row)) {
             Some(Self::Td)
         } else if varies(|row| row.evaluations as f64) {
             Some(Self::Evaluations)
@@ -49,7 +49,7 @@ impl Axis {
 
     fn value(self, row: &Row) -> f64 {
         match self {
-            Self::Td => row.settings.td,
+            Self::Td => row.settings.map_or(0.0, |settings| settings.td),
             Self::Evaluations => row.evaluations as f64,
         }
     }
@@ -63,7 +63,7 @@ impl Axis {
 
     /// The name of the line a row belongs to: everything but what is on the axis.
     fn line(self, row: &Row) -> String {
-        let settings = &row.settings;
+        let Some(settings) = &row.settings else { return "autoregressive".to_owned() };
         let name = format!("{}, {}", settings.sampler.label(), settings.self_cond);
         match self {
             Self::Td => format!("{name}, {} steps", settings.n_steps),

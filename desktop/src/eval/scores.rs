@@ -42,6 +42,16 @@ pub(super) enum Score {
     Fid,
     /// The kernel distance of the features, times 1000.
     Kid,
+    /// Captions that are true of their picture, in percent; shapes only.
+    True,
+    /// Captions that are the very one of the data, in percent; shapes only.
+    Exact,
+    /// BLEU-4, in percent.
+    Bleu4,
+    /// CIDEr-D.
+    Cider,
+    /// ROUGE-L.
+    RougeL,
 }
 
 impl Score {
@@ -54,6 +64,11 @@ impl Score {
             Self::Frechet => "Fréchet (ResNet-56)",
             Self::Fid => "FID",
             Self::Kid => "KID ×1000",
+            Self::True => "true %",
+            Self::Exact => "exact %",
+            Self::Bleu4 => "BLEU-4",
+            Self::Cider => "CIDEr-D",
+            Self::RougeL => "ROUGE-L",
         }
     }
 }
@@ -66,6 +81,8 @@ impl From<Score> for &'static str {
 
 /// Measures samples; what depends on the data only is worked out once.
 pub(super) struct Scorer {
+    /// The name of the data that the model was trained on.
+    data: String,
     scale: f64,
     reference: Option<Reference>,
 }
@@ -79,10 +96,10 @@ struct Reference {
 
 impl Scorer {
     /// Reads the feature network and the data, if they are wanted.
-    pub fn open(arguments: &EvalArguments, network: &UNet, device: &Device) -> Result<Self> {
+    pub fn open(arguments: &EvalArguments, network: &UNet, data: &str, device: &Device) -> Result<Self> {
         let config = network.config();
         let Some(path) = &arguments.features else {
-            return Ok(Self { scale: config.scale, reference: None });
+            return Ok(Self { data: data.to_owned(), scale: config.scale, reference: None });
         };
         let Some(folder) = &arguments.data else {
             bail!("features are compared with those of the data; say where the data are, with --data");
@@ -103,13 +120,14 @@ impl Scorer {
         let shape = [config.channels, config.size, config.size];
         let vectors = extract(&features, &values, shape, 255.0, device);
         let gaussian = gaussian(&vectors, features.dim())?;
-        Ok(Self { scale: config.scale, reference: Some(Reference { features, gaussian, vectors }) })
+        let reference = Some(Reference { features, gaussian, vectors });
+        Ok(Self { data: data.to_owned(), scale: config.scale, reference })
     }
 
     /// All scores that apply to these samples and the analog bits they were read from.
     pub fn score(&self, pictures: &Pictures, bits: &[f32], device: &Device) -> Result<Vec<(Score, f64)>> {
         let mut scores = Vec::new();
-        if let Some(shapes) = shapes_score(pictures) {
+        if let Some(shapes) = shapes_score(&self.data, pictures) {
             // The one that still tells good models apart comes first: it is the one that is plotted.
             scores.push((Score::Scenes, 100.0 * shapes.scenes));
             scores.push((Score::OffPalette, 100.0 * shapes.off_palette));

@@ -19,7 +19,8 @@ pub(super) struct Spread {
 /// One setting and its scores.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Row {
-    pub settings: Settings,
+    /// How noise became samples; none of an autoregressive captioner.
+    pub settings: Option<Settings>,
     /// Runs of the network for each picture.
     pub evaluations: usize,
     /// For the pictures of one seed.
@@ -41,7 +42,7 @@ pub(super) struct Table {
 
 impl Row {
     /// Mean and spread of the scores of each seed.
-    pub fn new(settings: Settings, evaluations: usize, seconds: f64, by_seed: &[Vec<(Score, f64)>]) -> Self {
+    pub fn new(settings: Option<Settings>, evaluations: usize, seconds: f64, by_seed: &[Vec<(Score, f64)>]) -> Self {
         let n = by_seed.len() as f64;
         let spread = |(i, &(score, _)): (usize, &(Score, f64))| {
             let values: Vec<f64> = by_seed.iter().map(|scores| scores[i].1).collect();
@@ -57,12 +58,15 @@ impl Row {
 impl Table {
     fn headings(&self) -> Vec<String> {
         let scores = self.rows.first().into_iter().flat_map(|row| &row.scores);
-        let fixed = ["sampler", "self-conditioning", "steps", "td", "evaluations"].map(str::to_owned);
+        let fixed = ["sampler", "self-conditioning", "steps", "td", "evaluations", "seconds"].map(str::to_owned);
         fixed.into_iter().chain(scores.map(|spread| spread.score.label().to_owned())).collect()
     }
 
     fn settings_cells(row: &Row) -> Vec<String> {
-        let Settings { sampler, self_cond, n_steps, td, .. } = row.settings;
+        let Some(Settings { sampler, self_cond, n_steps, td, .. }) = row.settings else {
+            let none = || "-".to_owned();
+            return vec!["autoregressive".to_owned(), none(), none(), none(), row.evaluations.to_string()];
+        };
         vec![
             sampler.label().to_owned(),
             self_cond.to_string(),
@@ -83,7 +87,8 @@ impl Table {
                     format!("{:.2}", spread.mean)
                 }
             });
-            lines.push(Self::settings_cells(row).into_iter().chain(scores).collect());
+            let seconds = format!("{:.2}", row.seconds);
+            lines.push(Self::settings_cells(row).into_iter().chain([seconds]).chain(scores).collect());
         }
         let widths: Vec<usize> = (0..lines[0].len())
             .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
@@ -107,8 +112,7 @@ impl Table {
     /// Comma-separated values: a mean and a deviation for each score.
     pub fn csv(&self) -> String {
         let mut headings = self.headings();
-        let scores = headings.split_off(5);
-        headings.push("seconds".to_owned());
+        let scores = headings.split_off(6);
         headings.extend(scores.iter().flat_map(|score| [score.clone(), format!("{score} deviation")]));
         let mut out = headings.join(",") + "\n";
         for row in &self.rows {
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn the_spread_over_seeds_by_hand() {
         let by_seed = [1.0, 3.0].map(|value| vec![(Score::OffPalette, value)]);
-        let row = Row::new(Settings::default(), 100, 2.0, &by_seed);
+        let row = Row::new(Some(Settings::default()), 100, 2.0, &by_seed);
         assert_eq!(row.scores, [Spread { score: Score::OffPalette, mean: 2.0, deviation: f64::sqrt(2.0) }]);
         let table = Table { model: "m".to_owned(), model_steps: 7, n: 4, seeds: 2, rows: vec![row] };
         assert!(table.text().contains("2.00 ± 1.41"), "{}", table.text());

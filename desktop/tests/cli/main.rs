@@ -2,6 +2,7 @@
 
 mod copied;
 mod eval;
+mod features;
 #[cfg(unix)]
 mod interrupted;
 mod program;

@@ -142,6 +142,11 @@ impl Chain {
         (self.main.n_made(), self.wanted.settings.n_steps)
     }
 
+    /// The step on the screen, from 1.
+    pub fn shown_step(&self) -> usize {
+        self.player.shown + 1
+    }
+
     /// The steps that are here, and all; of the branch too, if there is one.
     fn steps(&self) -> (usize, usize) {
         let (made, n_steps) = self.progress();

@@ -2,6 +2,7 @@
 
 mod big_step;
 pub(crate) mod bits;
+pub(crate) mod captions;
 pub(crate) mod chain;
 mod codes;
 mod own_picture;

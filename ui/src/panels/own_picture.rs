@@ -53,7 +53,7 @@ impl OwnPicture {
                 }
             });
         } else {
-            ui.label("This is the first sample from above. Drop a PNG or JPEG file on the window to see your own");
+            ui.label("This is the first sample from above. Open a PNG or JPEG file, or drop it on the window, to see your own");
         }
         let Some(picture) = picture else { return };
         if self.shown.as_ref() != Some(&picture) {

@@ -16,7 +16,7 @@ use burn::tensor::{Device, Tensor};
 use egui::{Slider, Ui};
 use egui_plot::{Bar, BarChart, HLine, Line, LineStyle, Plot, PlotPoint, PlotPoints, Points};
 
-use crate::{controls, theme::Ink};
+use crate::{controls, theme::Ink, widgets::Undo};
 
 /// How many paths are drawn; how many more are counted.
 const N_DRAWN: usize = 80;
@@ -53,6 +53,7 @@ struct Wanted {
 /// Settings on the left, paths on the right.
 pub(crate) struct ToyPanel {
     wanted: Wanted,
+    undo: Undo<Wanted>,
     /// The paths, and what they were made for.
     paths: Option<(Wanted, Result<Paths, String>)>,
 }
@@ -60,12 +61,21 @@ pub(crate) struct ToyPanel {
 impl ToyPanel {
     pub fn new() -> Self {
         let settings = Settings { n_steps: 100, self_cond: SelfCond::Off, ..Settings::default() };
-        Self { wanted: Wanted { p: 0.7, settings, seed: 1, start: 1.0 }, paths: None }
+        let wanted = Wanted { p: 0.7, settings, seed: 1, start: 1.0 };
+        Self { wanted, undo: Undo::new(wanted), paths: None }
+    }
+
+    /// Takes back the last change of the settings.
+    pub fn undo(&mut self) {
+        if let Some(wanted) = self.undo.undo() {
+            self.wanted = wanted;
+        }
     }
 
     pub fn ui(&mut self, ui: &mut Ui) {
         controls::beside(ui, "toy", self, Self::settings_ui, |panel, ui| {
             let wanted = panel.wanted;
+            panel.undo.note(ui, &wanted);
             if panel.paths.as_ref().is_none_or(|(of, _)| *of != wanted) {
                 panel.paths = Some((wanted, draw_paths(wanted).map_err(|error| error.to_string())));
             }

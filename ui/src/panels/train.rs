@@ -17,11 +17,14 @@ use crate::{
     controls,
     files::{self, Brought, Kind, Save},
     session::{Pane, Session, slots},
-    widgets::{SheetView, curves::Curves, quality},
+    widgets::{SheetView, Undo, curves::Curves, quality},
 };
 
 /// How many sheets of samples are kept to look back at.
 const MOST_SHEETS: usize = 200;
+
+/// How many losses are told to scripts.
+const MOST_LOSSES: usize = 20;
 
 /// What the run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +46,9 @@ struct Sheet {
 /// Settings on the left, the run on the right.
 pub(crate) struct Train {
     form: TrainForm,
+    undo: Undo<TrainForm>,
     pace: Pace,
     is_starting: bool,
-    /// Whether its pictures are to be scenes, which have an exact measure.
-    learns_shapes: bool,
     n_steps: usize,
     end: usize,
     /// When the first step since the last pause came, and which it was.
@@ -60,8 +62,6 @@ pub(crate) struct Train {
     view: SheetView,
     /// A checkpoint was asked for, and goes to a file when it comes.
     is_saving: bool,
-    /// The name of the file that was saved last.
-    saved: Option<String>,
     /// The newest checkpoint, to go on from.
     last: Option<Origin>,
 }
@@ -70,9 +70,9 @@ impl Default for Train {
     fn default() -> Self {
         Self {
             form: TrainForm::default(),
+            undo: Undo::new(TrainForm::default()),
             pace: Pace::None,
             is_starting: false,
-            learns_shapes: true,
             n_steps: 0,
             end: 1,
             since: None,
@@ -82,7 +82,6 @@ impl Default for Train {
             shown: None,
             view: SheetView::default(),
             is_saving: false,
-            saved: None,
             last: None,
         }
     }
@@ -102,6 +101,7 @@ impl Pane for Train {
     fn ui(&mut self, ui: &mut Ui, session: &mut Session) {
         self.take_files(session);
         controls::beside(ui, "train", self, Self::settings_ui, |panel, ui| {
+            panel.undo.note(ui, &panel.form);
             egui::CentralPanel::default().show(ui, |ui| {
                 ScrollArea::vertical().id_salt("train").auto_shrink(false).show(ui, |ui| {
                     panel.buttons_ui(ui, session);
@@ -111,9 +111,29 @@ impl Pane for Train {
             });
         });
     }
+
+    fn undo(&mut self) {
+        if self.is_free()
+            && let Some(form) = self.undo.undo()
+        {
+            self.form = form;
+        }
+    }
 }
 
 impl Train {
+    /// The losses of the last steps, oldest first, with spaces between them.
+    pub fn losses(&self) -> String {
+        let steps = self.curves.steps();
+        let skipped = steps.len().saturating_sub(MOST_LOSSES);
+        steps.skip(skipped).map(|(_, loss, _)| format!("{loss:.4}")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether the settings may change: there is no run, or it is over.
+    fn is_free(&self) -> bool {
+        matches!(self.pace, Pace::None | Pace::Ended)
+    }
+
     fn take_files(&mut self, session: &mut Session) {
         self.form.add_pictures(files::take(&mut session.inbox, Kind::Picture));
         for file in files::take(&mut session.inbox, Kind::Weights) {
@@ -129,7 +149,7 @@ impl Train {
             TrainingEvent::Started { n_steps, end, .. } => {
                 (self.pace, self.is_starting, self.since) = (Pace::Running, false, None);
                 (self.n_steps, self.end) = (*n_steps, *end);
-                (self.sampling, self.shown, self.saved) = (None, None, None);
+                (self.sampling, self.shown) = (None, None);
                 if *n_steps == 0 {
                     self.curves = Curves::default();
                     self.sheets.clear();
@@ -147,7 +167,6 @@ impl Train {
             TrainingEvent::Checkpoint { n_steps, bytes } => {
                 let name = format!("checkpoint-{n_steps}.safetensors");
                 if std::mem::take(&mut self.is_saving) {
-                    self.saved = Some(name.clone());
                     session.saves.push(Save { name: name.clone(), bytes: bytes.clone() });
                 }
                 if let Ok(header) = checkpoint::inspect(bytes) {
@@ -156,7 +175,6 @@ impl Train {
             }
             TrainingEvent::Exported { n_steps, bytes } => {
                 let name = format!("model-{n_steps}.safetensors");
-                self.saved = Some(name.clone());
                 session.saves.push(Save { name, bytes: bytes.clone() });
             }
             TrainingEvent::Paused => (self.pace, self.since) = (Pace::Paused, None),
@@ -186,7 +204,7 @@ impl Train {
              and look at it in the other panels while it learns.",
         );
         ui.add_space(8.0);
-        let is_free = matches!(self.pace, Pace::None | Pace::Ended);
+        let is_free = self.is_free();
         ui.add_enabled_ui(is_free, |ui| self.form.ui(ui));
         if !is_free {
             ui.weak("The settings can be changed when the run is over");
@@ -211,12 +229,12 @@ impl Train {
             if self.pace != Pace::None {
                 let hint = "End the run. You can go on from its last step afterwards";
                 ask("Stop", hint, TrainingCommand::Stop);
-                let hint = "A file that training can go on from; drop it on this panel to do so";
+                let hint = "A file that training can go on from; open it in this panel to do so";
                 self.is_saving |= ask("Save checkpoint", hint, TrainingCommand::Save);
                 let hint = "The averaged network as a smaller file, to make pictures with";
                 ask("Save model", hint, TrainingCommand::Export(Precision::F16));
             }
-            if matches!(self.pace, Pace::None | Pace::Ended) {
+            if self.is_free() {
                 self.start_ui(ui, problem.is_none(), session);
             }
             if self.pace != Pace::None {
@@ -227,11 +245,8 @@ impl Train {
                 }
             }
         });
-        if let Some(problem) = problem.filter(|_| matches!(self.pace, Pace::None | Pace::Ended)) {
+        if let Some(problem) = problem.filter(|_| self.is_free()) {
             ui.colored_label(ui.visuals().warn_fg_color, problem);
-        }
-        if let Some(name) = &self.saved {
-            ui.weak(format!("Saved as {name}"));
         }
     }
 
@@ -243,7 +258,7 @@ impl Train {
             _ => "Trains with the settings on the left, on this machine",
         };
         if button.on_hover_text(hint).clicked() {
-            (self.is_starting, self.learns_shapes) = (true, self.form.learns_shapes());
+            self.is_starting = true;
             session.send(Command::Train { slot: slots::TRAIN, request: Box::new(self.form.request()) });
         }
         if let Some(last) = self.last.as_ref().filter(|_| self.form.origin.is_none()) {
@@ -306,8 +321,7 @@ impl Train {
         };
         ui.strong(format!("Samples after {} steps", sheet.n_steps));
         self.view.show(ui, "samples of the network in training", &sheet.pictures, ui.available_width().min(460.0));
-        // The engine takes any network of such a size for one of scenes.
-        if let Some(text) = quality::words(sheet.score.filter(|_| self.learns_shapes)) {
+        if let Some(text) = quality::words(sheet.score) {
             ui.label(text);
         }
         if newest > 0 {

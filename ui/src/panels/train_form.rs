@@ -72,13 +72,14 @@ impl NetworkSize {
 }
 
 /// A checkpoint that a run can go on from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Origin {
     pub file: Brought,
     pub header: Header,
 }
 
 /// What a person chooses.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TrainForm {
     data: Data,
     files: Vec<Brought>,
@@ -157,15 +158,12 @@ impl TrainForm {
         }
     }
 
-    /// Whether the run learns scenes, which have an exact measure.
-    pub fn learns_shapes(&self) -> bool {
-        self.data == Data::Shapes
-    }
-
     /// Why the run cannot start, in words that help.
     pub fn problem(&self) -> Option<String> {
         if self.data == Data::Files && self.files.is_empty() {
-            return Some("Drop a few PNG or JPEG files on the window: there are none yet".to_owned());
+            return Some(
+                "Open a few PNG or JPEG files with Open… or drop them on the window: there are none yet".to_owned(),
+            );
         }
         self.config().validate().err().map(|error| error.to_string())
     }
@@ -310,7 +308,7 @@ mod tests {
         let problem = form.problem().expect("softmax needs one-hot");
         assert!(problem.contains("one-hot"), "{problem}");
         let form = TrainForm { data: Data::Files, ..TrainForm::default() };
-        assert!(form.problem().is_some_and(|problem| problem.contains("Drop")));
+        assert!(form.problem().is_some_and(|problem| problem.contains("Open…")));
         assert_eq!(TrainForm::default().problem(), None);
     }
 }

@@ -39,7 +39,7 @@ impl Curves {
     }
 
     /// Every step: its number, the loss of its batch, and its learning rate.
-    pub fn steps(&self) -> impl Iterator<Item = (f64, f64, f64)> {
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = (f64, f64, f64)> {
         self.losses.iter().zip(&self.rates).map(|(loss, rate)| (loss.x, 10.0_f64.powf(loss.y), rate.y))
     }
 

@@ -1,5 +1,6 @@
 //! Parts that more than one panel shows.
 
+pub(crate) mod bars;
 pub(crate) mod clock;
 pub(crate) mod curves;
 pub(crate) mod figure2;

@@ -1,4 +1,5 @@
 //! The studio without a window, on a real engine.
+#![allow(dead_code, reason = "each test program uses some of them")]
 
 use std::{thread, time::Duration};
 

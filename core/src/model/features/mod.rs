@@ -1,10 +1,13 @@
-//! Feature networks: pictures as vectors that a Fréchet or kernel distance ([`crate::metrics`]) can compare.
+//! Feature networks: pictures as vectors that a Fréchet or kernel distance ([`crate::metrics`]) can compare, or as a grid of tokens that a
+//! captioner looks at ([`ImageEncoder`]).
 //!
-//! Two networks are known, each recognised by the names of its tensors in a safetensors file: a CIFAR-10 classifier, and the Inception
+//! Two networks to compare by are known, each recognised by the names of its tensors in a safetensors file: a CIFAR-10 classifier, and the Inception
 //! of the FID. `bench/features_to_safetensors.py` writes such files from PyTorch's.
 //!
 //! Deliberately absent: training (batch normalisation is folded into the convolutions on loading), the weights, and paths.
 
+mod cache;
+mod efficientnet;
 mod inception;
 mod resnet56;
 mod weights;
@@ -12,6 +15,9 @@ mod weights;
 use burn::tensor::{Device, Tensor};
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
+
+pub use cache::{CacheInfo, TokenCache};
+pub use efficientnet::{EncoderConfig, EncoderLayer, ImageEncoder};
 
 use self::{inception::Inception, resnet56::ResNet56, weights::Weights};
 
@@ -68,6 +74,16 @@ pub enum FeatureError {
         name: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// A size that the encoder cannot work at.
+    #[error(
+        "the encoder would look at pictures of {found} × {found}, but must at 1 to {max} pixels each way; 224 is what it knows"
+    )]
+    EncoderSize {
+        /// The size.
+        found: usize,
+        /// The largest that makes sense.
+        max: usize,
     },
     /// Pictures that the network was not made for.
     #[error("the pictures have shape {found:?}, but a {network} takes {expected}")]

@@ -65,16 +65,38 @@ impl Weights<'_> {
     }
 
     /// The convolution `{conv}.weight` from `from` to `to` channels, with the batch normalisation `{norm}.*` folded into it.
-    ///
-    /// `γ·(w∗x − mean)/√(variance + epsilon) + β = (s·w)∗x + (β − s·mean)` with `s = γ/√(variance + epsilon)`, in f64.
     pub fn conv(
         &self,
-        [conv, norm]: [&str; 2],
+        names: [&str; 2],
         [from, to]: [usize; 2],
         window: Window,
         epsilon: f64,
     ) -> Result<Conv, FeatureError> {
-        let shape = [to, from, window.size[0], window.size[1]];
+        self.folded(names, [to, from, window.size[0], window.size[1]], window, 1, epsilon)
+    }
+
+    /// The same of every channel by itself.
+    pub fn depthwise(
+        &self,
+        names: [&str; 2],
+        channels: usize,
+        window: Window,
+        epsilon: f64,
+    ) -> Result<Conv, FeatureError> {
+        self.folded(names, [channels, 1, window.size[0], window.size[1]], window, channels, epsilon)
+    }
+
+    /// A convolution with the batch normalisation after it.
+    ///
+    /// `γ·(w∗x − mean)/√(variance + epsilon) + β = (s·w)∗x + (β − s·mean)` with `s = γ/√(variance + epsilon)`, in f64.
+    fn folded(
+        &self,
+        [conv, norm]: [&str; 2],
+        shape @ [to, ..]: [usize; 4],
+        window: Window,
+        groups: usize,
+        epsilon: f64,
+    ) -> Result<Conv, FeatureError> {
         let mut weight = self.values(&format!("{conv}.weight"), &shape)?;
         let norm_values = |part: &str| self.values(&format!("{norm}.{part}"), &[to]);
         let (gain, shift) = (norm_values("weight")?, norm_values("bias")?);
@@ -96,7 +118,7 @@ impl Weights<'_> {
         Ok(Conv {
             weight: Tensor::from_data(TensorData::new(weight, shape), &self.device),
             bias: Tensor::from_data(TensorData::new(bias, [to]), &self.device),
-            options: ConvOptions::new([window.stride; 2], window.padding, [1, 1], 1),
+            options: ConvOptions::new([window.stride; 2], window.padding, [1, 1], groups),
         })
     }
 }

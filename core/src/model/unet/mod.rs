@@ -12,8 +12,12 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::layers::{Attention, Init, ResidualBlock, TimeEmbedding, upsample};
-use super::{Condition, Denoiser, Input, parameters};
+use self::layers::{Attention, ResidualBlock, upsample};
+use super::{
+    Condition, Denoiser, Input,
+    layers::{Init, TimeEmbedding},
+    parameters,
+};
 use crate::{
     Error,
     bits::{Codec, Encoding},
@@ -322,13 +326,6 @@ impl UNet {
         parameters::names(&self.layers)
     }
 
-    /// The same network with other weights, flat, in the order of [`Self::parameters`].
-    #[must_use]
-    pub(crate) fn with_parameters(mut self, values: Vec<Tensor<1>>) -> Self {
-        self.layers = parameters::with_values(self.layers, values);
-        self
-    }
-
     /// The shape of `batch` states.
     #[must_use]
     pub fn state_shape(&self, batch: usize) -> [usize; 4] {
@@ -342,8 +339,8 @@ impl Denoiser<4> for UNet {
         let Input { x_t, x_pred, gamma, condition } = input;
         let device = x_t.device();
         let classes = match condition {
-            Condition::None => vec![None; gamma.len()],
             Condition::Classes(classes) => classes.clone(),
+            Condition::None | Condition::Picture(_) => vec![None; gamma.len()],
         };
         let layers = &self.layers;
         let time = layers.time.forward(gamma, &classes, &device);
@@ -390,8 +387,12 @@ impl Denoiser<4> for UNet {
         if shape[0] == 0 || shape != expected {
             return Err(Error::shape("state", &shape, format!("at least one example of shape {:?}", &expected[1..])));
         }
-        let Condition::Classes(classes) = condition else {
-            return Ok(());
+        let classes = match condition {
+            Condition::None => return Ok(()),
+            Condition::Classes(classes) => classes,
+            Condition::Picture(_) => {
+                return Err(Error::argument("picture", "given", "left out: this network captions nothing"));
+            }
         };
         let n_classes = self.config.n_classes;
         if n_classes == 0 {

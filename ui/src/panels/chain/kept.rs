@@ -24,6 +24,7 @@ impl Kept for Chain {
             chains: tracks.into_iter().take(n_tracks).filter_map(|(name, track)| ShownChain::of(name, track)).collect(),
             film: Some((self.look.sources.clone(), self.look.reading)),
             tables: Vec::new(),
+            line: None,
             settings: self.saved(),
         }
     }

@@ -21,6 +21,7 @@ impl Kept for SelfCond {
             chains: chains.filter_map(|(column, strategy)| ShownChain::of(strategy.label(), &column.track)).collect(),
             film: Some((vec![Source::Estimate], Reading::Threshold)),
             tables: Vec::new(),
+            line: None,
             settings: self.saved(),
         }
     }

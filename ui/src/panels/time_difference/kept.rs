@@ -45,6 +45,7 @@ impl Kept for TimeDifference {
             chains: tracks.into_iter().filter_map(|(name, track)| ShownChain::of(name, track)).collect(),
             film: Some((vec![Source::Estimate], Reading::Threshold)),
             tables,
+            line: None,
             settings: self.saved(),
         }
     }

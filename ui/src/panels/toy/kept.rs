@@ -2,7 +2,7 @@
 
 use bit_diffusion::saved::Saved;
 
-use super::ToyPanel;
+use super::{ToyPanel, Undo};
 use crate::{
     export::{Shown, Table},
     kept::{Kept, restore_settings},
@@ -41,5 +41,6 @@ impl Kept for ToyPanel {
         restore_settings(saved, &mut wanted.settings);
         saved.restore("seed", &mut wanted.seed, |_| true);
         saved.restore("start", &mut wanted.start, |start| (-3.0..=3.0).contains(start));
+        self.undo = Undo::new(self.wanted);
     }
 }

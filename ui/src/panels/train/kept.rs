@@ -2,7 +2,7 @@
 
 use bit_diffusion::saved::Saved;
 
-use super::Train;
+use super::{Train, Undo};
 use crate::{
     export::{Shown, Table},
     kept::Kept,
@@ -30,5 +30,6 @@ impl Kept for Train {
 
     fn restore(&mut self, saved: &Saved) {
         self.form.restore(saved);
+        self.undo = Undo::new(self.form.clone());
     }
 }

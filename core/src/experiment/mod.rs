@@ -1,9 +1,14 @@
-//! Experiments: training runs by name, one for each row of the paper's tables of pictures, and small ones for a processor.
+//! Experiments: training runs by name, one for each row of the paper's tables of pictures, and small ones for a processor. Those of
+//! captioners are in `captions`.
 //!
 //! Deliberately absent: the data, which a program brings, and what to sample with. Where the paper is silent, the settings follow the
 //! authors' released code.
 
+mod captions;
+
 use std::{fmt, str::FromStr};
+
+pub use captions::CaptionPreset;
 
 use crate::{
     Error,
@@ -181,7 +186,8 @@ impl Preset {
             Family::Cifar10Classes => UNetConfig { n_classes: cifar10::CLASSES.len(), ..UNetConfig::cifar10() },
             Family::Imagenet64 => UNetConfig::imagenet64(),
         };
-        let mut config = TrainConfig::new(with_encoding(network, self.encoding()));
+        let data = self.family().data().to_owned();
+        let mut config = TrainConfig { data, ..TrainConfig::new(with_encoding(network, self.encoding())) };
         if self.family() == Family::Shapes {
             // All three alike but for the code, so that they can be compared; 768 logits a pixel would also take most of the time.
             config.network.output = Output::Linear;
@@ -270,6 +276,18 @@ enum Family {
     Cifar10,
     Cifar10Classes,
     Imagenet64,
+}
+
+impl Family {
+    /// The name of the data that the presets are meant for.
+    fn data(&self) -> &'static str {
+        match self {
+            Self::Shapes => shapes::NAME,
+            Self::Mnist => "mnist",
+            Self::Cifar10Small | Self::Cifar10 | Self::Cifar10Classes => "cifar10",
+            Self::Imagenet64 => "imagenet64",
+        }
+    }
 }
 
 /// The network for an encoding: a softmax over values for shuffled bits, the noise predicted where there are no bits.

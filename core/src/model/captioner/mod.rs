@@ -1,0 +1,397 @@
+//! The captioner of the paper's second task: a picture in, words out, by bit diffusion or one word after the other.
+//!
+//! A caption is a row of tokens of one length; its analog bits have shape `[b, n, length]`. The bit-diffusion captioner is one more
+//! [`Denoiser`], told of its picture by [`Condition::Picture`], so samplers, time differences and self-conditioning are those of pictures.
+//! The autoregressive baseline is the same decoder with a causal mask. Layers follow the paper (six of width 512) and the authors' code.
+//!
+//! Deliberately absent: text (see [`crate::text`]; here a caption is token ids) and the training loop.
+
+mod autoregressive;
+mod eye;
+mod transformer;
+
+use burn::{
+    module::{Module, Param},
+    nn::{LayerNorm, Linear},
+    tensor::{Device, Tensor, TensorData},
+};
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    autoregressive::{Writing, Written},
+    eye::Eye,
+};
+use self::{
+    eye::EyeLayers,
+    transformer::{Layer, Seen},
+};
+use super::{
+    Condition, Denoiser, Input, Output,
+    layers::{Init, TimeEmbedding},
+    parameters,
+};
+use crate::{
+    Error,
+    bits::{Codec, Encoding},
+    error::check_number,
+    objective::{Loss, Objective, Prediction},
+    rng::Rng,
+    text::Vocabulary,
+};
+
+/// How a caption comes about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Method {
+    /// All tokens at once, as analog bits, in a few steps.
+    BitDiffusion,
+    /// One token after the other, each a choice among all.
+    Autoregressive,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 2] = [Self::BitDiffusion, Self::Autoregressive];
+
+    /// The method's name.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::BitDiffusion => "bit diffusion",
+            Self::Autoregressive => "autoregressive",
+        }
+    }
+}
+
+/// What is learned of the places after a caption's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Padding {
+    /// That they are padding, as in the authors' captioner.
+    #[default]
+    Learned,
+    /// Nothing: they do not count in the loss, as in SCD-Net.
+    Ignored,
+}
+
+/// Everything that decides a captioner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaptionerConfig {
+    /// How a caption comes about.
+    pub method: Method,
+    /// The tokens.
+    pub vocabulary: Vocabulary,
+    /// The number of tokens of a caption, its end and the padding too.
+    pub length: usize,
+    /// How token ids are written as bits.
+    pub encoding: Encoding,
+    /// Bits are ±`scale`.
+    pub scale: f64,
+    /// What turns a picture into tokens to look at.
+    pub eye: Eye,
+    /// Features of a token.
+    pub width: usize,
+    /// Layers of the decoder.
+    pub n_layers: usize,
+    /// Attention heads of a layer.
+    pub n_heads: usize,
+    /// The share of features dropped in training.
+    pub dropout: f64,
+    /// The last layer.
+    pub output: Output,
+    /// What the output stands for.
+    pub prediction: Prediction,
+    /// How the network is trained.
+    pub loss: Loss,
+    /// What is learned of the places after a caption's end.
+    pub padding: Padding,
+}
+
+impl CaptionerConfig {
+    /// The paper's captioner: six layers of width 512 and 16 heads, 64 tokens of 15 bits.
+    #[must_use]
+    pub fn paper(vocabulary: Vocabulary, eye: Eye) -> Self {
+        Self {
+            method: Method::BitDiffusion,
+            vocabulary,
+            length: 64,
+            encoding: Encoding::Uint8,
+            scale: 1.0,
+            eye,
+            width: 512,
+            n_layers: 6,
+            n_heads: 16,
+            dropout: 0.1,
+            output: Output::Linear,
+            prediction: Prediction::X0,
+            loss: Loss::L2,
+            padding: Padding::Learned,
+        }
+    }
+
+    /// Checks every number.
+    pub fn validate(&self) -> Result<(), Error> {
+        for (name, value) in [("caption length", self.length), ("layers", self.n_layers), ("heads", self.n_heads)] {
+            if !(1..=4096).contains(&value) {
+                return Err(Error::argument(name, value, "from 1 to 4096"));
+            }
+        }
+        if !(4..=8192).contains(&self.width) || !self.width.is_multiple_of(4) {
+            return Err(Error::argument("width", self.width, "a multiple of 4 from 4 to 8192"));
+        }
+        if !self.width.is_multiple_of(self.n_heads) {
+            return Err(Error::argument("heads", self.n_heads, format!("a divisor of the width, {}", self.width)));
+        }
+        check_number("dropout", self.dropout, |share| (0.0..1.0).contains(&share), "a number from 0 to below 1")?;
+        if self.encoding == Encoding::Continuous {
+            return Err(Error::argument("encoding", self.encoding.label(), "made of bits: words have no order"));
+        }
+        if self.loss == Loss::SoftmaxCrossEntropy && self.encoding != Encoding::OneHot {
+            return Err(Error::argument("encoding", self.encoding.label(), "one-hot for the softmax cross-entropy"));
+        }
+        if self.output == Output::SoftmaxFactorised && (self.loss != Loss::L2 || self.prediction != Prediction::X0) {
+            return Err(Error::argument("output", "softmax factorised", "linear unless x₀ is predicted by ℓ₂"));
+        }
+        self.eye.validate()?;
+        self.codec().and_then(|codec| self.objective(&codec).validate())
+    }
+
+    /// The codec of the tokens.
+    pub fn codec(&self) -> Result<Codec, Error> {
+        Codec::new(self.encoding, self.vocabulary.n_tokens(), self.scale)
+    }
+
+    fn objective(&self, codec: &Codec) -> Objective {
+        Objective {
+            prediction: self.prediction,
+            loss: self.loss,
+            scale: self.scale,
+            bits_per_symbol: codec.bits_per_symbol(),
+        }
+    }
+
+    /// How many numbers the decoder writes for each token.
+    fn n_outputs(&self, codec: &Codec) -> usize {
+        match (self.method, self.output) {
+            (Method::BitDiffusion, Output::Linear) => codec.bits_per_symbol(),
+            (Method::BitDiffusion, Output::SoftmaxFactorised) | (Method::Autoregressive, _) => codec.alphabet(),
+        }
+    }
+
+    /// The number of weights, without making them.
+    #[must_use]
+    pub fn n_parameters(&self) -> usize {
+        let Ok(codec) = self.codec() else { return 0 };
+        let linear = |from: usize, to: usize| (from + 1) * to;
+        let input = match self.method {
+            Method::BitDiffusion => {
+                let time = linear(self.width / 4, self.width) + linear(self.width, self.width);
+                linear(2 * codec.bits_per_symbol(), self.width) + time
+            }
+            // One more than there are tokens: the beginning.
+            Method::Autoregressive => (codec.alphabet() + 1) * self.width,
+        };
+        let ends = self.length * self.width + 2 * self.width + linear(self.width, self.n_outputs(&codec));
+        let layers = self.n_layers * Layer::n_parameters(self.width);
+        self.eye.n_parameters(self.width) + input + layers + ends
+    }
+
+    /// The network with fresh weights from a seed.
+    pub fn init(&self, seed: u64, device: &Device) -> Result<Captioner, Error> {
+        self.validate()?;
+        let codec = self.codec()?;
+        let width = self.width;
+        let init = &mut Init { rng: Rng::new(seed), device };
+        let eye = self.eye.init(width, init);
+        let (bits, time, embedding) = match self.method {
+            Method::BitDiffusion => {
+                let time = TimeEmbedding::new(width / 4, 0, init);
+                (Some(init.linear(2 * codec.bits_per_symbol(), width)), Some(time), None)
+            }
+            Method::Autoregressive => (None, None, Some(init.normal([codec.alphabet() + 1, width], 0.02))),
+        };
+        let positions = init.normal([self.length, width], 0.02);
+        let layers = (0..self.n_layers).map(|_| Layer::new(width, self.n_heads, self.dropout, init)).collect();
+        let norm = init.layer_norm(width);
+        let output = init.linear(width, self.n_outputs(&codec));
+        let layers = CaptionerLayers { eye, bits, time, embedding, positions, layers, norm, output };
+        Ok(Captioner { layers, config: self.clone(), objective: self.objective(&codec), codec })
+    }
+}
+
+/// All that has weights.
+#[derive(Module, Debug)]
+pub struct CaptionerLayers {
+    eye: EyeLayers,
+    /// Takes the bits of a token in; of bit diffusion only.
+    bits: Option<Linear>,
+    /// Takes the noise level in; of bit diffusion only.
+    time: Option<TimeEmbedding>,
+    /// The tokens and the beginning; of the autoregressive method only.
+    embedding: Option<Param<Tensor<2>>>,
+    positions: Param<Tensor<2>>,
+    layers: Vec<Layer>,
+    norm: LayerNorm,
+    output: Linear,
+}
+
+/// A captioner: its weights and what they mean.
+#[derive(Debug, Clone)]
+pub struct Captioner {
+    /// The weights.
+    pub layers: CaptionerLayers,
+    config: CaptionerConfig,
+    codec: Codec,
+    objective: Objective,
+}
+
+impl Captioner {
+    /// What decides it.
+    #[must_use]
+    pub fn config(&self) -> &CaptionerConfig {
+        &self.config
+    }
+
+    /// The codec of its tokens.
+    #[must_use]
+    pub fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    /// The name and shape of every parameter.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<(String, Vec<usize>)> {
+        parameters::names(&self.layers)
+    }
+
+    /// The shape of the states of `batch` captions.
+    #[must_use]
+    pub fn state_shape(&self, batch: usize) -> [usize; 3] {
+        [batch, self.codec.bits_per_symbol(), self.config.length]
+    }
+
+    /// What there is to see in pictures, for [`Condition::Picture`]; once a picture, for all steps.
+    ///
+    /// # Shapes
+    /// - `pictures`: `[b, 3, size, size]` in ±1, or the features that the eye takes; output: `[b, side², width]`
+    pub fn look(&self, pictures: Tensor<4>) -> Result<Tensor<3>, Error> {
+        let expected = self.config.eye.input_shape();
+        if pictures.dims()[1..] != expected {
+            return Err(Error::shape("pictures", &pictures.dims(), format!("pictures of {expected:?} numbers")));
+        }
+        Ok(self.layers.eye.forward(pictures))
+    }
+
+    /// [`Self::look`] at colour values of 0 to 255, picture after picture, each `[3, size, size]`.
+    pub fn look_at_pixels(&self, pixels: &[u8], device: &Device) -> Result<Tensor<3>, Error> {
+        let [channels, height, width] = self.config.eye.input_shape();
+        let one = channels * height * width;
+        if !matches!(self.config.eye, Eye::Convolutions { .. }) {
+            return Err(Error::argument(
+                "pictures",
+                "given as pixels",
+                "the features that this captioner was trained on",
+            ));
+        }
+        if pixels.is_empty() || !pixels.len().is_multiple_of(one) {
+            let expected = format!("whole pictures of {channels} × {height} × {width} values");
+            return Err(Error::shape("pictures", &[pixels.len()], expected));
+        }
+        let values: Vec<f32> = pixels.iter().map(|&value| f32::from(value) / 127.5 - 1.0).collect();
+        let shape = [pixels.len() / one, channels, height, width];
+        self.look(Tensor::from_data(TensorData::new(values, shape), device))
+    }
+
+    /// What every layer can see of pictures.
+    fn picture_of_layers(&self, tokens: &Tensor<3>) -> Vec<Seen> {
+        self.layers.layers.iter().map(|layer| layer.picture(tokens.clone())).collect()
+    }
+
+    /// The last layer's view of the tokens.
+    fn finish(&self, x: Tensor<3>) -> Tensor<3> {
+        self.layers.output.forward(self.layers.norm.forward(x))
+    }
+}
+
+impl Denoiser<3> for Captioner {
+    fn forward(&self, input: Input<'_, 3>) -> Tensor<3> {
+        let Input { x_t, x_pred, gamma, condition } = input;
+        let Condition::Picture(picture) = condition else {
+            panic!("a captioner looks at pictures; `accepts` says so before");
+        };
+        let layers = &self.layers;
+        let (Some(bits), Some(time)) = (&layers.bits, &layers.time) else {
+            panic!("an autoregressive captioner denoises nothing; `accepts` says so before");
+        };
+        let time = time.forward(gamma, &[], &x_t.device());
+        // [b, 2n, length] → [b, length, width]
+        let x = bits.forward(Tensor::cat(vec![x_t, x_pred], 1).swap_dims(1, 2));
+        let mut x = x + layers.positions.val().unsqueeze::<3>() + time.unsqueeze_dim::<3>(1);
+        for layer in &layers.layers {
+            x = layer.forward(x, None, layer.picture(picture.as_ref().clone()), None).0;
+        }
+        let output = self.finish(x).swap_dims(1, 2);
+        match self.config.output {
+            Output::Linear => output,
+            Output::SoftmaxFactorised => self.codec.expected_bits(output).expect("the output has K logits a token"),
+        }
+    }
+
+    fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    fn accepts(&self, shape: [usize; 3], condition: &Condition) -> Result<(), Error> {
+        if self.config.method != Method::BitDiffusion {
+            return Err(Error::argument(
+                "captioner",
+                self.config.method.label(),
+                "one of bit diffusion, to be denoised",
+            ));
+        }
+        let expected = self.state_shape(shape[0]);
+        if shape[0] == 0 || shape != expected {
+            return Err(Error::shape("state", &shape, format!("at least one example of shape {:?}", &expected[1..])));
+        }
+        let tokens = [shape[0], self.config.eye.side().pow(2), self.config.width];
+        match condition {
+            Condition::Picture(picture) if picture.dims() == tokens => Ok(()),
+            Condition::Picture(picture) => Err(Error::shape(
+                "pictures",
+                &picture.dims(),
+                format!("the tokens that the captioner sees, {tokens:?}"),
+            )),
+            _ => Err(Error::argument("picture", "left out", "given: a captioner says what a picture shows")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_counted_without_making_them() {
+        let eyes = [
+            Eye::Convolutions { size: 8, widths: vec![8, 12] },
+            Eye::Features { name: "a network".to_owned(), side: 3, channels: 10 },
+        ];
+        for eye in eyes {
+            for method in Method::ALL {
+                for output in [Output::Linear, Output::SoftmaxFactorised] {
+                    let config = CaptionerConfig {
+                        method,
+                        length: 6,
+                        width: 16,
+                        n_layers: 2,
+                        n_heads: 2,
+                        output,
+                        ..CaptionerConfig::paper(Vocabulary::Bytes, eye.clone())
+                    };
+                    let network = config.init(0, &Device::flex()).unwrap();
+                    let counted: usize =
+                        network.parameters().iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
+                    assert_eq!(config.n_parameters(), counted, "{config:?}");
+                }
+            }
+        }
+    }
+}

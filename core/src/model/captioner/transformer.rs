@@ -1,0 +1,155 @@
+//! The Transformer that reads and writes token by token: attention, to itself and to the picture, and the block around them.
+//!
+//! Pre-norm, as in the paper's captioner; the same block serves bit diffusion, where every token sees every other, and the autoregressive
+//! baseline, where it sees those before it.
+
+use burn::{
+    module::Module,
+    nn::{Dropout, DropoutConfig, LayerNorm, Linear},
+    tensor::{
+        Bool, Tensor,
+        activation::{gelu, softmax},
+    },
+};
+
+use crate::model::layers::Init;
+
+/// Attention of several heads, from one sequence to another.
+#[derive(Module, Debug)]
+pub(super) struct Attention {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    output: Linear,
+    n_heads: usize,
+}
+
+/// What is looked at: keys and values, `[b, heads, n, head_dim]`.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub keys: Tensor<4>,
+    pub values: Tensor<4>,
+}
+
+impl Seen {
+    /// The same and more of it.
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            keys: Tensor::cat(vec![self.keys, more.keys], 2),
+            values: Tensor::cat(vec![self.values, more.values], 2),
+        }
+    }
+
+    /// The examples with these numbers, in this order.
+    pub fn select(self, examples: Tensor<1, burn::tensor::Int>) -> Self {
+        Self { keys: self.keys.select(0, examples.clone()), values: self.values.select(0, examples) }
+    }
+}
+
+impl Attention {
+    pub fn new(width: usize, n_heads: usize, init: &mut Init<'_>) -> Self {
+        Self {
+            query: init.linear(width, width),
+            key: init.linear(width, width),
+            value: init.linear(width, width),
+            output: init.linear(width, width),
+            n_heads,
+        }
+    }
+
+    /// What others can look at.
+    ///
+    /// # Shapes
+    /// - `x`: `[b, n, width]`
+    pub fn seen(&self, x: Tensor<3>) -> Seen {
+        Seen { keys: self.heads(self.key.forward(x.clone())), values: self.heads(self.value.forward(x)) }
+    }
+
+    /// # Shapes
+    /// - `x` and output: `[b, n, width]`; `hidden`: `[n, n of seen]`, true where nothing is seen
+    pub fn forward(&self, x: Tensor<3>, seen: Seen, hidden: Option<Tensor<2, Bool>>) -> Tensor<3> {
+        let [batch, n, width] = x.dims();
+        let head_dim = width / self.n_heads;
+        let query = self.heads(self.query.forward(x).mul_scalar((head_dim as f64).sqrt().recip()));
+        let mut scores = query.matmul(seen.keys.swap_dims(2, 3));
+        if let Some(hidden) = hidden {
+            let mask = hidden.unsqueeze::<4>().expand(scores.dims());
+            scores = scores.mask_fill(mask, -1e9);
+        }
+        let mixed = softmax(scores, 3).matmul(seen.values);
+        // [b, heads, n, head_dim] → [b, n, width]
+        self.output.forward(mixed.swap_dims(1, 2).reshape([batch, n, width]))
+    }
+
+    /// `[b, n, width]` → `[b, heads, n, head_dim]`
+    fn heads(&self, x: Tensor<3>) -> Tensor<4> {
+        let [batch, n, width] = x.dims();
+        x.reshape([batch, n, self.n_heads, width / self.n_heads]).swap_dims(1, 2)
+    }
+}
+
+/// One layer: the tokens look at each other, then at the picture, then each at itself.
+#[derive(Module, Debug)]
+pub(super) struct Layer {
+    norm_1: LayerNorm,
+    to_tokens: Attention,
+    norm_2: LayerNorm,
+    to_picture: Attention,
+    norm_3: LayerNorm,
+    widen: Linear,
+    narrow: Linear,
+    dropout: Dropout,
+}
+
+impl Layer {
+    pub fn new(width: usize, n_heads: usize, dropout: f64, init: &mut Init<'_>) -> Self {
+        Self {
+            norm_1: init.layer_norm(width),
+            to_tokens: Attention::new(width, n_heads, init),
+            norm_2: init.layer_norm(width),
+            to_picture: Attention::new(width, n_heads, init),
+            norm_3: init.layer_norm(width),
+            widen: init.linear(width, 4 * width),
+            narrow: init.linear(4 * width, width),
+            dropout: DropoutConfig::new(dropout).init(),
+        }
+    }
+
+    /// The number of weights of such a layer.
+    pub fn n_parameters(width: usize) -> usize {
+        let linear = |from: usize, to: usize| (from + 1) * to;
+        2 * 4 * linear(width, width) + 3 * 2 * width + linear(width, 4 * width) + linear(4 * width, width)
+    }
+
+    /// What the tokens of this layer can look at in a picture.
+    ///
+    /// # Shapes
+    /// - `picture`: `[b, n, width]`
+    pub fn picture(&self, picture: Tensor<3>) -> Seen {
+        self.to_picture.seen(picture)
+    }
+
+    /// The tokens after this layer, and what it saw of them; `before` is what it saw of the tokens before these.
+    ///
+    /// # Shapes
+    /// - `x` and output: `[b, n, width]`; `hidden`: `[n, n of before and n]`, true where nothing is seen
+    pub fn forward(
+        &self,
+        x: Tensor<3>,
+        before: Option<Seen>,
+        picture: Seen,
+        hidden: Option<Tensor<2, Bool>>,
+    ) -> (Tensor<3>, Seen) {
+        let normed = self.norm_1.forward(x.clone());
+        let own = self.to_tokens.seen(normed.clone());
+        let tokens = match before {
+            None => own,
+            Some(before) => before.and(own),
+        };
+        let x = x + self.dropout.forward(self.to_tokens.forward(normed, tokens.clone(), hidden));
+        let mixed = self.to_picture.forward(self.norm_2.forward(x.clone()), picture, None);
+        let x = x + self.dropout.forward(mixed);
+        let mixed = self.narrow.forward(gelu(self.widen.forward(self.norm_3.forward(x.clone()))));
+        (x + self.dropout.forward(mixed), tokens)
+    }
+}
