@@ -23,6 +23,10 @@ pub enum CaptionPreset {
     CocoSmall,
     /// COCO, one word after the other, small enough for a processor.
     CocoSmallAutoregressive,
+    /// COCO seen by a pretrained encoder, by bit diffusion, small enough for a processor.
+    CocoFeatures,
+    /// COCO seen by a pretrained encoder, one word after the other, small enough for a processor.
+    CocoFeaturesAutoregressive,
     /// The paper's COCO captioner.
     Coco,
     /// The paper's autoregressive baseline.
@@ -31,11 +35,13 @@ pub enum CaptionPreset {
 
 impl CaptionPreset {
     /// Every preset, the quickest first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::ShapesCaptions,
         Self::ShapesCaptionsAutoregressive,
         Self::CocoSmall,
         Self::CocoSmallAutoregressive,
+        Self::CocoFeatures,
+        Self::CocoFeaturesAutoregressive,
         Self::Coco,
         Self::CocoAutoregressive,
     ];
@@ -48,6 +54,8 @@ impl CaptionPreset {
             Self::ShapesCaptionsAutoregressive => "shapes-captions-ar",
             Self::CocoSmall => "coco-small",
             Self::CocoSmallAutoregressive => "coco-small-ar",
+            Self::CocoFeatures => "coco-features",
+            Self::CocoFeaturesAutoregressive => "coco-features-ar",
             Self::Coco => "coco",
             Self::CocoAutoregressive => "coco-ar",
         }
@@ -61,6 +69,8 @@ impl CaptionPreset {
             Self::ShapesCaptionsAutoregressive => "Captions of shapes one word after the other: the baseline.",
             Self::CocoSmall => "COCO captions by bit diffusion, words and network small enough for a processor.",
             Self::CocoSmallAutoregressive => "The same COCO captions one word after the other: the baseline.",
+            Self::CocoFeatures => "COCO captions of what EfficientNet-lite0 sees; needs --features, made with --size 160.",
+            Self::CocoFeaturesAutoregressive => "The same one word after the other: the baseline.",
             Self::Coco => "The paper's COCO captioner (BLEU-4 34.7 at 20 steps); needs --tokenizer and --features.",
             Self::CocoAutoregressive => "The paper's autoregressive baseline (BLEU-4 33.9).",
         }
@@ -72,7 +82,8 @@ impl CaptionPreset {
         match self {
             Self::ShapesCaptions => 8_000,
             Self::ShapesCaptionsAutoregressive => 2_000,
-            Self::CocoSmall | Self::CocoSmallAutoregressive => 20_000,
+            Self::CocoSmall | Self::CocoSmallAutoregressive | Self::CocoFeatures => 20_000,
+            Self::CocoFeaturesAutoregressive => 4_000,
             Self::Coco | Self::CocoAutoregressive => 100_000,
         }
     }
@@ -81,7 +92,10 @@ impl CaptionPreset {
     #[must_use]
     pub fn max_words(self) -> Option<usize> {
         match self {
-            Self::CocoSmall | Self::CocoSmallAutoregressive => Some(2_048),
+            Self::CocoSmall
+            | Self::CocoSmallAutoregressive
+            | Self::CocoFeatures
+            | Self::CocoFeaturesAutoregressive => Some(2_048),
             _ => None,
         }
     }
@@ -100,7 +114,7 @@ impl CaptionPreset {
     #[must_use]
     pub fn config(self, vocabulary: Vocabulary) -> TrainConfig<CaptionerConfig> {
         let method = match self {
-            Self::ShapesCaptions | Self::CocoSmall | Self::Coco => Method::BitDiffusion,
+            Self::ShapesCaptions | Self::CocoSmall | Self::CocoFeatures | Self::Coco => Method::BitDiffusion,
             _ => Method::Autoregressive,
         };
         match self {
@@ -131,13 +145,31 @@ impl CaptionPreset {
                 };
                 TrainConfig { learning_rate: 5e-4, n_warmup_steps: 500, ..small(network) }
             }
+            Self::CocoFeatures | Self::CocoFeaturesAutoregressive => {
+                let network = CaptionerConfig {
+                    method,
+                    length: 20,
+                    width: 256,
+                    n_layers: 4,
+                    n_heads: 4,
+                    dropout: 0.0,
+                    ..CaptionerConfig::paper(vocabulary, features_of(160))
+                };
+                let config = TrainConfig { learning_rate: 5e-4, n_warmup_steps: 500, ..small(network) };
+                TrainConfig { batch_size: 64, micro_batch_size: 64, ..config }
+            }
             Self::Coco | Self::CocoAutoregressive => {
-                let eye = Eye::Features { name: "EfficientNet-lite0".to_owned(), side: 7, channels: 320 };
+                let eye = features_of(224);
                 let network = CaptionerConfig { method, ..CaptionerConfig::paper(vocabulary, eye) };
                 TrainConfig { learning_rate: 3e-4, ..TrainConfig::new(network) }
             }
         }
     }
+}
+
+/// An eye for what the encoder sees in pictures of this size: a place for every 32 pixels.
+fn features_of(size: usize) -> Eye {
+    Eye::Features { name: "EfficientNet-lite0".to_owned(), side: size / 32, channels: 320 }
 }
 
 /// A run that a processor can afford.
