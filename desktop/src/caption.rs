@@ -19,7 +19,10 @@ use bit_diffusion::{
     },
     demo::Demo,
     device,
-    model::{Captioner, CaptionerConfig, Condition, Eye, Method, Writing},
+    model::{
+        Captioner, CaptionerConfig, Condition, Eye, Method, Writing,
+        features::{EncoderConfig, ImageEncoder},
+    },
     sampler::{Chain, Settings, State},
     text::Tokenizer,
 };
@@ -149,13 +152,15 @@ pub(crate) fn run(arguments: &CaptionArguments) -> Result<()> {
         ..Settings::default()
     };
     settings.validate()?;
-    let Eye::Convolutions { size, .. } = config.network.eye else {
-        bail!("this captioner sees features that another network made; it can be scored with `eval --features`");
-    };
+    let encoder = encoder(arguments, &config.network.eye, &opened_device.device)?;
+    let size = if let Eye::Convolutions { size, .. } = config.network.eye { size } else { EncoderConfig::PICTURE_SIZE };
     let (names, pixels) = pictures(arguments, size)?;
 
     let started = Instant::now();
-    let looked = opened.captioner.look_at_pixels(&pixels, &opened_device.device)?;
+    let looked = match &encoder {
+        Some(encoder) => opened.captioner.look_through(encoder, &pixels, &opened_device.device)?,
+        None => opened.captioner.look_at_pixels(&pixels, &opened_device.device)?,
+    };
     let how = opened.how(settings, arguments.seed, arguments.beam);
     let made = opened.write(&looked, how)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -191,6 +196,21 @@ pub(crate) fn run(arguments: &CaptionArguments) -> Result<()> {
     }
     writeln!(out, "{} runs of the network, {seconds:.2} s", made.n_evaluations)?;
     print(&out)
+}
+
+/// What a captioner looks through, if it does not look itself.
+fn encoder(arguments: &CaptionArguments, eye: &Eye, device: &Device) -> Result<Option<ImageEncoder>> {
+    let Eye::Features { name, .. } = eye else { return Ok(None) };
+    let Some(path) = &arguments.encoder else {
+        bail!(
+            "this captioner looks through {name}; give its weights with --encoder FILE (bench/features_to_safetensors.py makes it)"
+        );
+    };
+    let Some(config) = eye.encoder() else {
+        bail!("this captioner looks through {name}, which is not known here; it can be scored with `eval --features`");
+    };
+    let bytes = fs::read(path).with_context(|| format!("cannot read the encoder {}", path.display()))?;
+    Ok(Some(ImageEncoder::load(&bytes, config, device).with_context(|| files::in_file(path))?))
 }
 
 /// Whether a caption is true of a picture, if that is a scene of shapes.

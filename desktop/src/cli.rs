@@ -5,7 +5,11 @@
 use std::path::PathBuf;
 
 use bit_diffusion::{
-    checkpoint::Precision, device::DeviceChoice, model::features::EncoderLayer, sampler::Sampler, self_cond::SelfCond,
+    checkpoint::Precision,
+    device::DeviceChoice,
+    model::features::{EncoderConfig, EncoderLayer},
+    sampler::Sampler,
+    self_cond::SelfCond,
 };
 use bit_diffusion_ui::Panel;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
@@ -222,6 +226,10 @@ pub(crate) struct CaptionArguments {
     /// Of the captioner
     #[command(flatten)]
     pub captions: CaptionDataArguments,
+    /// The encoder, EfficientNet-lite0, as a safetensors file, for a captioner that looks through it; `bench/features_to_safetensors.py`
+    /// makes one
+    #[arg(long, value_name = "FILE")]
+    pub encoder: Option<PathBuf>,
     /// Where to compute: auto, cpu, wgpu or wgpu:N
     #[arg(long, default_value_t)]
     pub device: DeviceChoice,
@@ -315,7 +323,7 @@ pub(crate) struct FeaturesArguments {
     #[arg(long)]
     pub test: bool,
     /// The width and height of the pictures that the captioner will be given, in pixels
-    #[arg(long, value_name = "N", default_value_t = 96)]
+    #[arg(long, value_name = "N", default_value_t = EncoderConfig::PICTURE_SIZE)]
     pub pictures: usize,
     /// The width and height that the encoder enlarges them to; it was trained with 224
     #[arg(long, value_name = "N", default_value_t = 224)]

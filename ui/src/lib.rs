@@ -400,8 +400,12 @@ impl Studio {
 
     fn on_event(&mut self, event: &Event) {
         self.session.on_event(event);
-        if let Event::OpenedCaptioner { .. } = event {
-            self.panel = Panel::Captions;
+        match event {
+            Event::OpenedCaptioner { .. } => self.panel = Panel::Captions,
+            Event::OpenedEncoder { name, .. } => {
+                self.say(format!("Captioners can look through {name} now: open one, or drop a picture of your own"));
+            }
+            _ => {}
         }
         let panes: [&mut dyn Pane; 6] = [
             &mut self.chain,

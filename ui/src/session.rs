@@ -218,6 +218,7 @@ impl Session {
             | Event::BigStep { .. }
             | Event::Picture { .. }
             | Event::OpenedCaptioner { .. }
+            | Event::OpenedEncoder { .. }
             | Event::Wanted { .. } => {}
         }
     }

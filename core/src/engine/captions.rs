@@ -15,7 +15,10 @@ use crate::{
         folder::{Entry, Folder},
         shapes::{self, Scene},
     },
-    model::{Captioner, CaptionerConfig, Eye, Method, Writing},
+    model::{
+        Captioner, CaptionerConfig, Eye, Method, Writing,
+        features::{EncoderConfig, ImageEncoder},
+    },
     sampler::Settings,
     schedule::Schedule,
     text::{TextError, Tokenizer},
@@ -120,6 +123,8 @@ pub(super) struct CaptionModel {
     pub info: CaptionerInfo,
     pub captioner: Captioner,
     pub tokenizer: Tokenizer,
+    /// What it looks through, if it does not look itself.
+    encoder: Option<ImageEncoder>,
     /// What it looked at last: a panel asks for many captions of the same pictures.
     last: RefCell<Option<(CaptionPictures, Seen)>>,
 }
@@ -133,15 +138,23 @@ pub(super) struct Seen {
 }
 
 impl CaptionModel {
-    /// The captioner of a file, of which nothing is believed that was not checked.
-    pub fn of_file(name: &str, bytes: &[u8], device: &Device) -> Result<Rc<Self>, EngineError> {
+    /// The captioner of a file, of which nothing is believed that was not checked; `encoder` is the file of the encoder that some look
+    /// through, if there is one.
+    pub fn of_file(name: &str, bytes: &[u8], encoder: Option<&[u8]>, device: &Device) -> Result<Rc<Self>, EngineError> {
         let header = checkpoint::inspect_captioner(bytes)?;
         let network = &header.config.network;
         let tokenizer = network.vocabulary.tokenizer().ok_or(EngineError::NoTokenizer)?;
-        let Eye::Convolutions { size, .. } = network.eye else { return Err(EngineError::NeedsFeatures) };
+        let (size, encoder) = match &network.eye {
+            Eye::Convolutions { size, .. } => (*size, None),
+            eye @ Eye::Features { name, .. } => {
+                let config = eye.encoder().ok_or_else(|| EngineError::UnknownEncoder(name.clone()))?;
+                let file = encoder.ok_or_else(|| EngineError::NeedsEncoder(name.clone()))?;
+                (EncoderConfig::PICTURE_SIZE, Some(ImageEncoder::load(file, config, device)?))
+            }
+        };
         let captioner = checkpoint::load_captioner(bytes, device)?;
         let info = info(name, &header, &captioner, &tokenizer, size);
-        Ok(Rc::new(Self { info, captioner, tokenizer, last: RefCell::default() }))
+        Ok(Rc::new(Self { info, captioner, tokenizer, encoder, last: RefCell::default() }))
     }
 
     /// Looks at pictures, or remembers what it saw in them.
@@ -150,7 +163,10 @@ impl CaptionModel {
             return Ok(seen.clone());
         }
         let looked = pictures.look(self.info.size)?;
-        let tokens = self.captioner.look_at_pixels(&looked.pixels, device)?;
+        let tokens = match &self.encoder {
+            Some(encoder) => self.captioner.look_through(encoder, &looked.pixels, device)?,
+            None => self.captioner.look_at_pixels(&looked.pixels, device)?,
+        };
         let seen = Seen { pictures: Rc::new(looked), tokens };
         self.last.replace(Some((pictures.clone(), seen.clone())));
         Ok(seen)

@@ -3,7 +3,7 @@
 use super::ModelId;
 use crate::{
     Error, checkpoint::CheckpointError, data::DataError, demo::Demo, device::DeviceError, metrics::MetricError,
-    train::RunError,
+    model::features::FeatureError, train::RunError,
 };
 
 /// Why a job failed; every message names the cure.
@@ -50,11 +50,20 @@ pub enum EngineError {
          bit-diffusion caption --tokenizer FILE.model"
     )]
     NoTokenizer,
-    /// A captioner that sees features.
+    /// A captioner that looks through an encoder which is not open.
     #[error(
-        "this captioner sees features that another network made, not pictures; use it on the command line, with --features"
+        "this captioner looks through {0}, whose weights are not part of the program; open their safetensors file first \
+         (bench/features_to_safetensors.py makes it), and then the captioner again"
     )]
-    NeedsFeatures,
+    NeedsEncoder(String),
+    /// A captioner that looks through something unknown.
+    #[error(
+        "this captioner looks through {0}, which is not known here; use one of EfficientNet-lite0, or one that sees pictures"
+    )]
+    UnknownEncoder(String),
+    /// An encoder that cannot be used.
+    #[error(transparent)]
+    Encoder(#[from] FeatureError),
     /// Tokens that are no text.
     #[error(transparent)]
     Text(crate::text::TextError),

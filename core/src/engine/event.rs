@@ -133,6 +133,13 @@ pub enum Event {
         /// What it is.
         info: CaptionerInfo,
     },
+    /// An encoder is open: captioners that look through it can be used from now on.
+    OpenedEncoder {
+        /// Where it was asked for.
+        slot: Slot,
+        /// The name it was given.
+        name: String,
+    },
     /// A demo model is needed whose file is no part of the program: [`super::Command::Bring`] it. Until then the jobs that need it wait.
     Wanted {
         /// Which.

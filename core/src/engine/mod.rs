@@ -75,6 +75,7 @@ use crate::{
     },
     demo::Demo,
     device::{self, DeviceChoice, DeviceError, Opened},
+    model::features::ImageEncoder,
     train::Kind,
 };
 
@@ -415,6 +416,11 @@ impl Job {
             Self::Sweep(job) => job.advance(slot, desk).await,
             Self::BigStep(job) => job.advance(slot, desk).await,
             Self::Captions(job) => job.advance(slot, desk).await,
+            Self::Open { name, bytes } if ImageEncoder::is_in(bytes) => {
+                desk.models.open_encoder(bytes.clone(), &desk.device)?;
+                desk.events.push_back(Event::OpenedEncoder { slot, name: name.clone() });
+                Ok(Status::Done)
+            }
             Self::Open { name, bytes } if checkpoint::kind(bytes)? == Kind::Captions => {
                 let (model, info) = desk.models.open_captioner(name.clone(), bytes.clone(), &desk.device)?;
                 desk.events.push_back(Event::OpenedCaptioner { slot, model, name: name.clone(), info });

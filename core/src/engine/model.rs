@@ -15,7 +15,10 @@ use crate::{
     checkpoint::{self, Header},
     data::shapes::{SIZE, Scene},
     demo::Demo,
-    model::{Denoiser, ExactDenoiser, UNet},
+    model::{
+        Denoiser, ExactDenoiser, UNet,
+        features::{EncoderConfig, EncoderLayer, ImageEncoder},
+    },
     rng::Rng,
     schedule::Schedule,
     train::{Kind, TrainConfig},
@@ -90,13 +93,22 @@ pub(super) struct Models {
     captioners: Vec<(ModelId, Rc<CaptionModel>)>,
     /// The demo models that were brought, where they are no part of the program.
     brought: Vec<(Demo, Arc<[u8]>)>,
+    /// The file of the encoder that some captioners look through.
+    encoder: Option<Arc<[u8]>>,
     /// Whether those that are part of the program may be used.
     pub has_demos: bool,
 }
 
 impl Default for Models {
     fn default() -> Self {
-        Self { opened: Vec::new(), ready: Vec::new(), captioners: Vec::new(), brought: Vec::new(), has_demos: true }
+        Self {
+            opened: Vec::new(),
+            ready: Vec::new(),
+            captioners: Vec::new(),
+            brought: Vec::new(),
+            encoder: None,
+            has_demos: true,
+        }
     }
 }
 
@@ -135,10 +147,11 @@ impl Models {
         if let Some((_, ready)) = self.captioners.iter().find(|(ready, _)| *ready == id) {
             return Ok(ready.clone());
         }
+        let encoder = self.encoder.as_deref();
         let made = match id {
-            ModelId::Demo(demo) => CaptionModel::of_file(demo.label(), self.bytes_of(demo)?, device)?,
+            ModelId::Demo(demo) => CaptionModel::of_file(demo.label(), self.bytes_of(demo)?, encoder, device)?,
             ModelId::Opened(number) => match self.opened.get(number as usize) {
-                Some(Some(Source::File { name, bytes })) => CaptionModel::of_file(name, bytes, device)?,
+                Some(Some(Source::File { name, bytes })) => CaptionModel::of_file(name, bytes, encoder, device)?,
                 _ => return Err(EngineError::NoModel(id)),
             },
             ModelId::Perfect(_) | ModelId::Training => return Err(EngineError::NoModel(id)),
@@ -154,11 +167,19 @@ impl Models {
         bytes: Arc<[u8]>,
         device: &Device,
     ) -> Result<(ModelId, CaptionerInfo), EngineError> {
-        let model = CaptionModel::of_file(&name, &bytes, device)?;
+        let model = CaptionModel::of_file(&name, &bytes, self.encoder.as_deref(), device)?;
         let info = model.info.clone();
         let id = self.push(Source::File { name, bytes });
         self.captioners.push((id, model));
         Ok((id, info))
+    }
+
+    /// Keeps the file of an encoder for the captioners that look through it, if it is one.
+    pub fn open_encoder(&mut self, bytes: Arc<[u8]>, device: &Device) -> Result<(), EngineError> {
+        let config = EncoderConfig { size: EncoderConfig::PICTURE_SIZE, layer: EncoderLayer::Head };
+        ImageEncoder::load(&bytes, config, device)?;
+        self.encoder = Some(bytes);
+        Ok(())
     }
 
     fn bytes_of(&self, demo: Demo) -> Result<&[u8], EngineError> {

@@ -69,7 +69,9 @@ impl CaptionPreset {
             Self::ShapesCaptionsAutoregressive => "Captions of shapes one word after the other: the baseline.",
             Self::CocoSmall => "COCO captions by bit diffusion, words and network small enough for a processor.",
             Self::CocoSmallAutoregressive => "The same COCO captions one word after the other: the baseline.",
-            Self::CocoFeatures => "COCO captions of what EfficientNet-lite0 sees; needs --features, made with --size 160.",
+            Self::CocoFeatures => {
+                "COCO captions of what EfficientNet-lite0 sees; needs --features, made with --size 160."
+            }
             Self::CocoFeaturesAutoregressive => "The same one word after the other: the baseline.",
             Self::Coco => "The paper's COCO captioner (BLEU-4 34.7 at 20 steps); needs --tokenizer and --features.",
             Self::CocoAutoregressive => "The paper's autoregressive baseline (BLEU-4 33.9).",
@@ -92,10 +94,9 @@ impl CaptionPreset {
     #[must_use]
     pub fn max_words(self) -> Option<usize> {
         match self {
-            Self::CocoSmall
-            | Self::CocoSmallAutoregressive
-            | Self::CocoFeatures
-            | Self::CocoFeaturesAutoregressive => Some(2_048),
+            Self::CocoSmall | Self::CocoSmallAutoregressive | Self::CocoFeatures | Self::CocoFeaturesAutoregressive => {
+                Some(2_048)
+            }
             _ => None,
         }
     }

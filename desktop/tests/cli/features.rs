@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::program::Place;
 
-/// As much of an encoder as five stages need, with made-up weights of a size that keeps what passes through it in bounds.
-fn encoder() -> Vec<u8> {
+/// As much of an encoder as its first blocks need, with made-up weights of a size that keeps what passes through it in bounds.
+pub fn encoder(n_blocks: usize) -> Vec<u8> {
     let golden: Value = serde_json::from_str(include_str!("../../../core/tests/golden/encoder.json")).unwrap();
     let mut shapes = golden["kernels"].as_object().unwrap().clone();
     for (norm, channels) in golden["norms"].as_object().unwrap() {
@@ -17,7 +17,7 @@ fn encoder() -> Vec<u8> {
             shapes.insert(format!("{norm}.{part}"), json!([channels]));
         }
     }
-    let is_late = |name: &str| (11..16).any(|block| name.starts_with(&format!("_blocks.{block}.")));
+    let is_late = |name: &str| (n_blocks..16).any(|block| name.starts_with(&format!("_blocks.{block}.")));
     shapes.retain(|name, _| !is_late(name) && !name.starts_with("_conv_head") && !name.starts_with("_fc"));
     let mut header = json!({});
     let mut data = Vec::new();
@@ -40,7 +40,7 @@ fn encoder() -> Vec<u8> {
 }
 
 /// A tar of pictures, each of one shade.
-fn archive(pictures: &[(&str, u8)]) -> Vec<u8> {
+pub fn archive(pictures: &[(&str, u8)]) -> Vec<u8> {
     let mut archive = Vec::new();
     for &(name, shade) in pictures {
         let mut png = Cursor::new(vec![]);
@@ -65,7 +65,7 @@ const FEATURES: &str = "features encoder.safetensors --data . --pictures 16 --si
 
 fn place() -> Place {
     let place = Place::new();
-    place.write("encoder.safetensors", &encoder());
+    place.write("encoder.safetensors", &encoder(11));
     place.write("photos-train.tar", &archive(&[("1.png", 10), ("2.png", 200), ("3.png", 10)]));
     place.write("captions-train.tsv", b"image_id\tcaption\n1\tdark\n2\tbright\n3\tdark too\n");
     place

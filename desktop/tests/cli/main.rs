@@ -1,5 +1,6 @@
 //! The command line, through the real program.
 
+mod caption;
 mod copied;
 mod eval;
 mod features;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     kernels::{conv2d, group_norm_silu},
-    model::layers::Init,
+    model::{features::EncoderConfig, layers::Init},
 };
 
 /// What turns a picture into tokens.
@@ -50,6 +50,15 @@ impl Eye {
         match self {
             Self::Convolutions { size, .. } => [3, *size, *size],
             Self::Features { side, channels, .. } => [*channels, *side, *side],
+        }
+    }
+
+    /// How an encoder has to look at pictures for this eye; `None` if it needs no encoder, or an unknown one.
+    #[must_use]
+    pub fn encoder(&self) -> Option<EncoderConfig> {
+        match self {
+            Self::Convolutions { .. } => None,
+            Self::Features { side, channels, .. } => EncoderConfig::of_grid(*side, *channels),
         }
     }
 

@@ -27,6 +27,7 @@ use self::{
 };
 use super::{
     Condition, Denoiser, Input, Output,
+    features::{EncoderConfig, ImageEncoder},
     layers::{Init, TimeEmbedding},
     parameters,
 };
@@ -298,6 +299,30 @@ impl Captioner {
         let values: Vec<f32> = pixels.iter().map(|&value| f32::from(value) / 127.5 - 1.0).collect();
         let shape = [pixels.len() / one, channels, height, width];
         self.look(Tensor::from_data(TensorData::new(values, shape), device))
+    }
+
+    /// [`Self::look`] through the encoder whose features this captioner was trained on, at colour values of 0 to 255, picture after
+    /// picture, each `[3, size, size]` with [`EncoderConfig::PICTURE_SIZE`].
+    pub fn look_through(&self, encoder: &ImageEncoder, pixels: &[u8], device: &Device) -> Result<Tensor<3>, Error> {
+        let [channels, side, _] = self.config.eye.input_shape();
+        let size = EncoderConfig::PICTURE_SIZE;
+        let one = 3 * size * size;
+        if pixels.is_empty() || !pixels.len().is_multiple_of(one) {
+            return Err(Error::shape(
+                "pictures",
+                &[pixels.len()],
+                format!("whole pictures of 3 × {size} × {size} values"),
+            ));
+        }
+        let n = pixels.len() / one;
+        let values: Vec<f32> = pixels.iter().map(|&value| f32::from(value)).collect();
+        let tokens = encoder.forward(Tensor::from_data(TensorData::new(values, [n, 3, size, size]), device));
+        if tokens.dims() != [n, side * side, channels] {
+            let expected = format!("{} tokens of {channels} features", side * side);
+            return Err(Error::shape("features", &tokens.dims(), expected));
+        }
+        // [b, tokens, channels] → [b, channels, side, side]
+        self.look(tokens.swap_dims(1, 2).reshape([n, channels, side, side]))
     }
 
     /// What every layer can see of pictures.

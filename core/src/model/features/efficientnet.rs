@@ -25,6 +25,9 @@ use crate::Error;
 
 const NETWORK: &str = "pretrained EfficientNet-lite0";
 
+/// A tensor that no other known network has.
+const MARK: &str = "_conv_stem.weight";
+
 /// TensorFlow's, not PyTorch's.
 const EPSILON: f64 = 1e-3;
 
@@ -120,6 +123,17 @@ impl EncoderConfig {
     /// The largest size that makes sense: four times what the network was trained with.
     pub const MAX_SIZE: usize = 896;
 
+    /// The width and height of pictures before the encoder enlarges them, unless something else is said: those of small COCO archives.
+    pub const PICTURE_SIZE: usize = 96;
+
+    /// What gives a grid of `side` × `side` tokens of `channels` numbers each, if anything does.
+    #[must_use]
+    pub fn of_grid(side: usize, channels: usize) -> Option<Self> {
+        let layer = EncoderLayer::ALL.into_iter().find(|layer| layer.channels() == channels)?;
+        let size = side * layer.stride();
+        (1..=Self::MAX_SIZE).contains(&size).then_some(Self { size, layer })
+    }
+
     /// The number of image tokens of a picture.
     #[must_use]
     pub fn n_tokens(&self) -> usize {
@@ -204,6 +218,12 @@ pub struct ImageEncoder {
 }
 
 impl ImageEncoder {
+    /// Whether a safetensors file seems to be an encoder's, by the names of its tensors.
+    #[must_use]
+    pub fn is_in(bytes: &[u8]) -> bool {
+        SafeTensors::deserialize(bytes).is_ok_and(|tensors| tensors.names().contains(&MARK))
+    }
+
     /// Reads the weights from a safetensors file, as `bench/features_to_safetensors.py` writes it.
     pub fn load(bytes: &[u8], config: EncoderConfig, device: &Device) -> Result<Self, FeatureError> {
         if !(1..=EncoderConfig::MAX_SIZE).contains(&config.size) {
@@ -307,6 +327,9 @@ mod tests {
         assert_eq!(tokens(96, EncoderLayer::Last), 9);
         assert_eq!(tokens(224, EncoderLayer::Head), 49);
         assert_eq!(EncoderLayer::ALL.map(EncoderLayer::channels), [112, 320, 1280]);
+        let last = EncoderConfig { size: 160, layer: EncoderLayer::Last };
+        assert_eq!((EncoderConfig::of_grid(5, 320), last.n_tokens()), (Some(last), 25));
+        assert_eq!([EncoderConfig::of_grid(5, 321), EncoderConfig::of_grid(29, 320)], [None, None]);
         for layer in EncoderLayer::ALL {
             assert_eq!(layer.to_string().parse(), Ok(layer));
             assert_eq!(serde_json::to_value(layer).unwrap(), layer.label());
