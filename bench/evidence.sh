@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The numbers of the README: what self-conditioning, time differences, samplers and encodings do to the demo models.
+# The numbers of the README: what self-conditioning, time differences, samplers and encodings do to the demo models, and captions
+# against a baseline. (bench/coco.sh has those of photographs.)
 #
 #   bench/evidence.sh OUT [CIFAR10 FEATURES]
 #
@@ -28,6 +29,7 @@ question samplers shapes-uint8 "${many[@]}" --evaluations 6,12,24,48 --sampler d
 for encoding in uint8 gray rand; do
     question "encoding-$encoding" "shapes-$encoding" "${many[@]}" --steps 10,100
 done
+question captions shapes-captions --n 256 --seeds 3 --steps 5,10,20,40 --td 0,1,2,3,5 --baseline shapes-captions-ar
 if [ $# -ge 3 ]; then
     question cifar10 cifar10-small --data "$2" --features "$3" --n 256 --seeds 2 --steps 20 --td 0,3 --self-cond off,previous
 fi

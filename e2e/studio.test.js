@@ -165,10 +165,53 @@ test("files are opened by a button, and hostile ones give errors only", { timeou
   await studio.close();
 });
 
+test("captions with more and more steps, and of a picture that is dropped on the page", { timeout: 180_000 }, async (t) => {
+  const studio = await Studio.open(browser, site, "?panel=captions&td=2", { before: watchTasks });
+  await studio.until("the studio draws", ({ panel }) => panel === "captions");
+  await longestTask(studio.page);
+  const isComplete = ({ captions = "0/1", jobs }) => captions.split("/")[0] === captions.split("/")[1] && jobs === "0";
+  await studio.until("all rows are complete", isComplete);
+  t.diagnostic(`longest task while captioning 16 pictures: ${await longestTask(studio.page)} ms`);
+  const sentence = /: a .*(square|disc|triangle|cross).*, true$/;
+  await studio.find(sentence);
+  await studio.shoot("captions");
+
+  const picture = [...(await readFile(path.join(here, "../ui/tests/fixtures/red.png")))];
+  const transfer = await studio.page.evaluateHandle((bytes) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([new Uint8Array(bytes)], "red.png", { type: "image/png" }));
+    return transfer;
+  }, picture);
+  await studio.page.dispatchEvent("#studio", "drop", { dataTransfer: transfer });
+  await studio.find(/^Your picture red.png/);
+  const { errors } = await studio.until("its captions are complete", isComplete);
+  assert.equal(errors, "");
+  await studio.shoot("captions-own");
+  await studio.close();
+});
+
+test("a finger plays and scrubs", { timeout: 180_000 }, async () => {
+  const tablet = { viewport: { width: 820, height: 1180 }, hasTouch: true, isMobile: true };
+  const studio = await Studio.open(browser, site, "?panel=chain&samples=4&steps=6", tablet);
+  await studio.finished();
+  await studio.until("it has played", ({ shown }) => shown === "6");
+  const tap = async (label) => {
+    const { x, y, width, height } = await studio.find(label);
+    await studio.page.touchscreen.tap(x + width / 2, y + height / 2);
+  };
+  await tap("Rewind");
+  await studio.until("it is at its beginning", ({ shown }) => shown === "1");
+  await tap("Play");
+  await studio.until("it has played again", ({ shown }) => shown === "6");
+  await tap("Captions");
+  await studio.until("the panel is in front", ({ panel }) => panel === "captions");
+  await studio.close();
+});
+
 test("every panel draws, wide and narrow", { timeout: 240_000 }, async () => {
   const sizes = { wide: { width: 1280, height: 800 }, tablet: { width: 820, height: 1180 }, phone: { width: 390, height: 844 } };
-  const tabs = ["Noise to pictures", "Time difference", "Bits", "Self-conditioning", "One bit", "Train"];
-  const panels = ["chain", "time-difference", "bits", "self-conditioning", "one-bit", "train"];
+  const tabs = ["Noise to pictures", "Time difference", "Bits", "Self-conditioning", "One bit", "Captions", "Train"];
+  const panels = ["chain", "time-difference", "bits", "self-conditioning", "one-bit", "captions", "train"];
   const studio = await Studio.open(browser, site, "?panel=chain&steps=6&samples=4");
   await studio.finished();
   for (const [size, viewport] of Object.entries(sizes)) {

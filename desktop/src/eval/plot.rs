@@ -37,20 +37,15 @@ impl Axis {
     /// td if it varies, else the number of evaluations if that does.
     fn of(table: &Table) -> Option<Self> {
         let rows: Vec<&Row> = table.rows.iter().filter(|row| row.settings.is_some()).collect();
-        let varies = |value: fn(&Row) -> f64| rows.windows(2).any(|pair| (value(pair[0]) - value(pair[1])).abs() > 0.0);
-        if varies(|row| Self::Td.value(row)) {
-            Some(Self::Td)
-        } else if varies(|row| row.evaluations as f64) {
-            Some(Self::Evaluations)
-        } else {
-            None
-        }
+        let varies = |axis: &Self| rows.windows(2).any(|pair| axis.value(pair[0]) != axis.value(pair[1]));
+        [Self::Td, Self::Evaluations].into_iter().find(varies)
     }
 
-    fn value(self, row: &Row) -> f64 {
+    /// Where on the axis a row is; nowhere if it has no time difference.
+    fn value(self, row: &Row) -> Option<f64> {
         match self {
-            Self::Td => row.settings.map_or(0.0, |settings| settings.td),
-            Self::Evaluations => row.evaluations as f64,
+            Self::Td => row.settings.map(|settings| settings.td),
+            Self::Evaluations => Some(row.evaluations as f64),
         }
     }
 
@@ -85,15 +80,16 @@ fn draw_on(pixels: &mut [u8], table: &Table, axis: Axis) -> Result<(), String> {
     register()?;
     let root = BitMapBackend::with_buffer(pixels, SIZE).into_drawing_area();
     root.fill(&WHITE).map_err(|error| text(&error))?;
-    let points = |row: &Row| row.scores.first().map(|spread| (axis.value(row), spread.mean, spread.deviation));
-    let all: Vec<Point> = table.rows.iter().filter_map(points).collect();
+    let places = || table.rows.iter().filter_map(|row| axis.value(row));
+    let (low, high) = (places().fold(f64::MAX, f64::min), places().fold(f64::MIN, f64::max));
+    // What has no place on the axis is a level line.
+    let points = |row: &Row| -> Vec<Point> {
+        let places = axis.value(row).map_or(vec![low, high], |place| vec![place]);
+        let at = |place: f64| row.scores.first().map(|spread| (place, spread.mean, spread.deviation));
+        places.into_iter().filter_map(at).collect()
+    };
+    let top = table.rows.iter().flat_map(points).map(|(_, y, deviation)| y + deviation).fold(0.0, f64::max);
     let heading = table.rows.first().and_then(|row| row.scores.first()).map_or("", |spread| spread.score.label());
-    let (mut low, mut high) = (f64::MAX, f64::MIN);
-    let mut top: f64 = 0.0;
-    for &(x, y, deviation) in &all {
-        (low, high) = (low.min(x), high.max(x));
-        top = top.max(y + deviation);
-    }
     let mut chart = ChartBuilder::on(&root)
         .caption(heading, (FONT, 24))
         .margin(12)
@@ -111,11 +107,10 @@ fn draw_on(pixels: &mut [u8], table: &Table, axis: Axis) -> Result<(), String> {
         .map_err(|error| text(&error))?;
     let mut lines: Vec<(String, Vec<Point>)> = Vec::new();
     for row in &table.rows {
-        let Some(point) = points(row) else { continue };
         let name = axis.line(row);
         match lines.iter_mut().find(|(line, _)| *line == name) {
-            Some((_, points)) => points.push(point),
-            None => lines.push((name, vec![point])),
+            Some((_, line)) => line.extend(points(row)),
+            None => lines.push((name, points(row))),
         }
     }
     for (i, (name, mut points)) in lines.into_iter().enumerate() {

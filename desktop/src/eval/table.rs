@@ -56,29 +56,41 @@ impl Row {
 }
 
 impl Table {
-    fn headings(&self) -> Vec<String> {
-        let scores = self.rows.first().into_iter().flat_map(|row| &row.scores);
-        let fixed = ["sampler", "self-conditioning", "steps", "td", "evaluations", "seconds"].map(str::to_owned);
-        fixed.into_iter().chain(scores.map(|spread| spread.score.label().to_owned())).collect()
+    /// The names of the columns before the scores.
+    fn headings(&self) -> Vec<&'static str> {
+        let mut headings = vec!["sampler", "self-conditioning", "steps", "td", "evaluations", "seconds"];
+        headings.extend(self.baseline_seconds().map(|_| "time ÷ baseline"));
+        headings
     }
 
-    fn settings_cells(row: &Row) -> Vec<String> {
-        let Some(Settings { sampler, self_cond, n_steps, td, .. }) = row.settings else {
-            let none = || "-".to_owned();
-            return vec!["autoregressive".to_owned(), none(), none(), none(), row.evaluations.to_string()];
+    fn scores(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.first().into_iter().flat_map(|row| &row.scores).map(|spread| spread.score.label())
+    }
+
+    /// How long the autoregressive baseline took, if there is one to compare with.
+    fn baseline_seconds(&self) -> Option<f64> {
+        let baseline = self.rows.iter().find(|row| row.settings.is_none())?;
+        self.rows.iter().any(|row| row.settings.is_some()).then_some(baseline.seconds)
+    }
+
+    /// What stands before the scores; times with so many digits.
+    fn cells(&self, row: &Row, digits: usize) -> Vec<String> {
+        let none = || "-".to_owned();
+        let mut cells = match row.settings {
+            None => vec!["autoregressive".to_owned(), none(), none(), none()],
+            Some(Settings { sampler, self_cond, n_steps, td, .. }) => {
+                vec![sampler.label().to_owned(), self_cond.to_string(), n_steps.to_string(), td.to_string()]
+            }
         };
-        vec![
-            sampler.label().to_owned(),
-            self_cond.to_string(),
-            n_steps.to_string(),
-            td.to_string(),
-            row.evaluations.to_string(),
-        ]
+        cells.extend([row.evaluations.to_string(), format!("{:.digits$}", row.seconds)]);
+        cells.extend(self.baseline_seconds().map(|seconds| format!("{:.digits$}", row.seconds / seconds)));
+        cells
     }
 
     /// Columns for people.
     pub fn text(&self) -> String {
-        let mut lines = vec![self.headings()];
+        let headings = self.headings().into_iter().chain(self.scores());
+        let mut lines: Vec<Vec<String>> = vec![headings.map(str::to_owned).collect()];
         for row in &self.rows {
             let scores = row.scores.iter().map(|spread| {
                 if self.seeds > 1 {
@@ -87,8 +99,7 @@ impl Table {
                     format!("{:.2}", spread.mean)
                 }
             });
-            let seconds = format!("{:.2}", row.seconds);
-            lines.push(Self::settings_cells(row).into_iter().chain([seconds]).chain(scores).collect());
+            lines.push(self.cells(row, 2).into_iter().chain(scores).collect());
         }
         let widths: Vec<usize> = (0..lines[0].len())
             .map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0))
@@ -111,13 +122,11 @@ impl Table {
 
     /// Comma-separated values: a mean and a deviation for each score.
     pub fn csv(&self) -> String {
-        let mut headings = self.headings();
-        let scores = headings.split_off(6);
-        headings.extend(scores.iter().flat_map(|score| [score.clone(), format!("{score} deviation")]));
+        let mut headings: Vec<String> = self.headings().into_iter().map(str::to_owned).collect();
+        headings.extend(self.scores().flat_map(|score| [score.to_owned(), format!("{score} deviation")]));
         let mut out = headings.join(",") + "\n";
         for row in &self.rows {
-            let mut cells = Self::settings_cells(row);
-            cells.push(format!("{:.3}", row.seconds));
+            let mut cells = self.cells(row, 3);
             cells.extend(
                 row.scores.iter().flat_map(|spread| [spread.mean, spread.deviation].map(|v| format!("{v:.5}"))),
             );
@@ -134,12 +143,17 @@ mod tests {
     #[test]
     fn the_spread_over_seeds_by_hand() {
         let by_seed = [1.0, 3.0].map(|value| vec![(Score::OffPalette, value)]);
-        let row = Row::new(Some(Settings::default()), 100, 2.0, &by_seed);
+        let mut row = Row::new(Some(Settings::default()), 100, 2.0, &by_seed);
         assert_eq!(row.scores, [Spread { score: Score::OffPalette, mean: 2.0, deviation: f64::sqrt(2.0) }]);
-        let table = Table { model: "m".to_owned(), model_steps: 7, n: 4, seeds: 2, rows: vec![row] };
+        let mut table = Table { model: "m".to_owned(), model_steps: 7, n: 4, seeds: 2, rows: vec![row.clone()] };
         assert!(table.text().contains("2.00 ± 1.41"), "{}", table.text());
         let expected = "sampler,self-conditioning,steps,td,evaluations,seconds,off palette %,off palette % deviation\n\
                         DDIM,previous,100,0,100,2.000,2.00000,1.41421\n";
         assert_eq!(table.csv(), expected);
+        row.settings = None;
+        row.seconds = 8.0;
+        table.rows.push(row);
+        assert!(table.csv().contains("DDIM,previous,100,0,100,2.000,0.250,2.00000"), "{}", table.csv());
+        assert!(table.csv().contains("autoregressive,-,-,-,100,8.000,1.000,2.00000"), "{}", table.csv());
     }
 }

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Captions of COCO, from the pictures to the tables: features, two captioners, and the paper's Tables 3 and 4 in small.
+#
+#   bench/coco.sh OUT DATA ENCODER [STEPS [STEPS_AR]]
+#
+# DATA is a folder with an archive of pictures (.tar) and a table of captions (.tsv) to train on (`train` in their names) and to test with (`val`).
+# ENCODER is EfficientNet-lite0 as a safetensors file (bench/features_to_safetensors.py makes it). What is there already is not made again; a
+# run that was broken off goes on. BIT_DIFFUSION names the program, by default that of this folder.
+set -euo pipefail
+out=$(mkdir -p "${1:?usage: bench/coco.sh OUT DATA ENCODER [STEPS [STEPS_AR]]}" && cd "$1" && pwd)
+data=$(cd "${2:?DATA is missing}" && pwd)
+encoder=$(realpath "${3:?ENCODER is missing}")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+program=${BIT_DIFFUSION:-cargo run --release --quiet --}
+
+# features NAME FLAG…: 25 tokens a picture.
+features() {
+    local file=$out/$1.safetensors
+    shift
+    [ -f "$file" ] || $program features "$encoder" --data "$data" --size 160 --batch-size 32 --out "$file" "$@"
+}
+features train
+features val --test
+
+# train PRESET STEPS
+train() {
+    local run=$out/$1 go=()
+    [ -d "$run" ] && go=(--resume)
+    $program train "$1" --data "$data" --features "$out/train.safetensors" --seed 1 --steps "$2" --sheet-every 0 --out "$run" "${go[@]}"
+}
+train coco-features-ar "${5:-4000}"
+train coco-features "${4:-20000}"
+
+for question in "steps 5,10,20,40 5" "time-difference 5,10,20 0,1,2,3,5"; do
+    read -r name steps td <<<"$question"
+    $program eval "$out/coco-features" --data "$data" --features "$out/val.safetensors" --baseline "$out/coco-features-ar" \
+        --steps "$steps" --td "$td" --seeds 3 --out "$out/$name"
+done
