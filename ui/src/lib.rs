@@ -166,7 +166,10 @@ impl Studio {
         if !std::mem::replace(&mut self.is_themed, true) {
             theme::install(ui.ctx());
             self.appearance.apply(ui.ctx());
+        } else {
+            self.appearance = Appearance::of(ui.ctx());
         }
+        theme::limit_scale(ui.ctx());
         for event in self.session.events() {
             self.on_event(&event);
         }
@@ -455,14 +458,9 @@ impl Studio {
             }
             ui.add_space(8.0);
             chooser::ui(ui, &mut self.session);
-            // A phone has its own ways for these, and little room.
-            if !controls::is_narrow(ui) {
-                theme::ui(ui);
-                theme::scale_ui(ui);
-            }
-            self.appearance = Appearance::of(ui.ctx());
             let hint = "A model, a checkpoint or a picture; dropping it on the window does the same";
             self.wants_open |= ui.button("Open…").on_hover_text(hint).clicked();
+            ui.menu_button("View", theme::menu_ui).response.on_hover_text("Light or dark, and how large everything is");
             ui.menu_button("Export", |ui| {
                 let (shown, link) = (self.shown(), self.link());
                 self.exporter.menu_ui(ui, shown, &link, &mut self.session);
@@ -493,7 +491,7 @@ impl Default for Appearance {
 
 impl Appearance {
     fn of(ctx: &egui::Context) -> Self {
-        Self { theme: ctx.options(|options| options.theme_preference), scale: ctx.zoom_factor() }
+        Self { theme: ctx.options(|options| options.theme_preference), scale: theme::scale(ctx) }
     }
 
     fn apply(self, ctx: &egui::Context) {

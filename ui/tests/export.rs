@@ -184,16 +184,41 @@ fn what_makes_no_sense_is_ignored() {
 
 #[test]
 fn the_scale_stays_between_one_and_two() {
-    let mut harness = studio([1280.0, 800.0]);
-    for (key, limit) in [(Key::Plus, 2.0), (Key::Minus, 1.0)] {
-        for _ in 0..15 {
-            harness.key_press_modifiers(Modifiers::COMMAND, key);
+    // At scale 2 the second is as narrow as a phone.
+    for width in [1920.0, 1280.0] {
+        let mut harness = studio([width, 800.0]);
+        for (key, limit) in [(Key::Plus, 2.0), (Key::Minus, 1.0)] {
+            for _ in 0..15 {
+                harness.key_press_modifiers(Modifiers::COMMAND, key);
+                harness.step();
+                let scale = harness.ctx.zoom_factor();
+                assert!((1.0..=2.0).contains(&scale), "{key:?}: {scale}");
+            }
             harness.run_steps(2);
+            assert!((harness.ctx.zoom_factor() - limit).abs() < 1e-3, "{key:?}: {}", harness.ctx.zoom_factor());
         }
-        harness.run_steps(2);
-        assert!((harness.ctx.zoom_factor() - limit).abs() < 1e-3, "{key:?}: {}", harness.ctx.zoom_factor());
+        // Whatever else sets it is put right.
+        harness.ctx.set_zoom_factor(3.0);
+        harness.run_steps(3);
+        assert!((harness.ctx.zoom_factor() - 2.0).abs() < 1e-3);
+        assert!(harness.state().save().contains("\"scale\": 2.0"));
     }
-    assert_eq!(harness.get_by_label("scale").accesskit_node().value().as_deref(), Some("100%"));
+}
+
+#[test]
+fn theme_and_scale_are_in_a_menu_on_every_screen() {
+    for size in [[1280.0, 800.0], [400.0, 800.0]] {
+        let mut harness = studio(size);
+        for (choice, kept) in [("150%", "\"scale\": 1.5"), ("Light", "\"theme\": \"Light\"")] {
+            harness.run_steps(2);
+            harness.get_by_label("View").click();
+            harness.run_steps(2);
+            harness.get_by_label(choice).click();
+            harness.run_steps(3);
+            assert!(harness.state().save().contains(kept), "{choice} on {size:?}");
+        }
+        assert!((harness.ctx.zoom_factor() - 1.5).abs() < 1e-3 && harness.ctx.theme() == egui::Theme::Light);
+    }
 }
 
 #[test]
