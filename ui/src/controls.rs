@@ -4,6 +4,8 @@ use bit_diffusion::{sampler::Sampler, self_cond::SelfCond};
 use egui::{ComboBox, DragValue, Slider, Ui};
 use egui_plot::{AxisHints, Plot};
 
+use crate::appearance;
+
 /// A choice among named values.
 pub(crate) fn choice<T: Copy + PartialEq>(
     ui: &mut Ui,
@@ -85,9 +87,12 @@ pub(crate) fn beside<T>(
             egui::CollapsingHeader::new("Settings").show(ui, |ui| settings(panel, ui));
         });
     } else {
-        egui::Panel::left(format!("{name} settings")).default_size(300.0).show(ui, |ui| {
-            egui::ScrollArea::vertical().show(ui, |ui| settings(panel, ui));
+        // One for all panels: as wide beside each of them, and at the next start.
+        let column = egui::Panel::left("settings").default_size(appearance::settings_width(ui.ctx()));
+        let column = column.show(ui, |ui| {
+            egui::ScrollArea::vertical().id_salt(name).show(ui, |ui| settings(panel, ui));
         });
+        appearance::note_settings_width(ui.ctx(), column.response.rect.width());
     }
     rest(panel, ui);
 }

@@ -16,7 +16,12 @@ use burn::tensor::{Device, Tensor};
 use egui::{Slider, Ui};
 use egui_plot::{Bar, BarChart, HLine, Line, LineStyle, Plot, PlotPoint, PlotPoints, Points};
 
-use crate::{controls, theme::Ink, widgets::Undo};
+use crate::{
+    controls,
+    session::{Pane, Session},
+    theme::Ink,
+    widgets::Undo,
+};
 
 /// How many paths are drawn; how many more are counted.
 const N_DRAWN: usize = 80;
@@ -51,28 +56,23 @@ struct Wanted {
 }
 
 /// Settings on the left, paths on the right.
-pub(crate) struct ToyPanel {
+pub(crate) struct Toy {
     wanted: Wanted,
     undo: Undo<Wanted>,
     /// The paths, and what they were made for.
     paths: Option<(Wanted, Result<Paths, String>)>,
 }
 
-impl ToyPanel {
-    pub fn new() -> Self {
+impl Default for Toy {
+    fn default() -> Self {
         let settings = Settings { n_steps: 100, self_cond: SelfCond::Off, ..Settings::default() };
         let wanted = Wanted { p: 0.7, settings, seed: 1, start: 1.0 };
         Self { wanted, undo: Undo::new(wanted), paths: None }
     }
+}
 
-    /// Takes back the last change of the settings.
-    pub fn undo(&mut self) {
-        if let Some(wanted) = self.undo.undo() {
-            self.wanted = wanted;
-        }
-    }
-
-    pub fn ui(&mut self, ui: &mut Ui) {
+impl Pane for Toy {
+    fn ui(&mut self, ui: &mut Ui, _session: &mut Session) {
         controls::beside(ui, "toy", self, Self::settings_ui, |panel, ui| {
             let wanted = panel.wanted;
             panel.undo.note(ui, &wanted);
@@ -93,6 +93,14 @@ impl ToyPanel {
         });
     }
 
+    fn undo(&mut self) {
+        if let Some(wanted) = self.undo.undo() {
+            self.wanted = wanted;
+        }
+    }
+}
+
+impl Toy {
     fn settings_ui(&mut self, ui: &mut Ui) {
         let Wanted { p, settings, seed, start } = &mut self.wanted;
         ui.add_space(4.0);
