@@ -300,15 +300,21 @@ impl Studio {
     fn top_ui(&mut self, ui: &mut egui::Ui) {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
+            // All of it in one line from 1024 points on.
+            ui.spacing_mut().item_spacing.x = 5.0;
             // The window and the page have the name too: where there is little room it may go.
             if ui.available_width() > 1390.0 {
                 ui.heading(TITLE);
                 ui.add_space(8.0);
             }
-            for panel in Panel::ALL {
-                ui.selectable_value(&mut self.panel, panel, panel.label());
+            if controls::is_short(ui) {
+                // No room for more than a line or two.
+                controls::choice(ui, "panel", "What is shown", &mut self.panel, &Panel::ALL, |panel| panel.label());
+            } else {
+                for panel in Panel::ALL {
+                    ui.selectable_value(&mut self.panel, panel, panel.label());
+                }
             }
-            ui.add_space(8.0);
             chooser::ui(ui, &mut self.session);
             let hint = "A model, a checkpoint or a picture; dropping it on the window does the same";
             self.wants_open |= ui.button("Open…").on_hover_text(hint).clicked();
