@@ -12,7 +12,7 @@ use bit_diffusion::{
     },
     engine::Handle,
 };
-use bit_diffusion_ui::{Panel, Studio, TITLE};
+use bit_diffusion_ui::{Panel, Studio, TITLE, WindowSize, kept_window};
 use eframe::{
     egui,
     egui_wgpu::{RenderState, WgpuConfiguration, WgpuSetupCreateNew},
@@ -36,7 +36,12 @@ struct Window {
 }
 
 impl Window {
-    fn new(creation: &eframe::CreationContext<'_>, panel: Option<Panel>, device: DeviceChoice) -> Result<Self> {
+    fn new(
+        creation: &eframe::CreationContext<'_>,
+        settings: Option<PathBuf>,
+        panel: Option<Panel>,
+        device: DeviceChoice,
+    ) -> Result<Self> {
         let dialogs = Dialogs::new(creation.egui_ctx.clone());
         let context = creation.egui_ctx.clone();
         let wake = move || context.request_repaint();
@@ -49,7 +54,6 @@ impl Window {
             None => Handle::start(device, wake),
         };
         let mut studio = Studio::new(Box::new(engine.context("cannot start the engine's thread")?));
-        let settings = keep::file();
         let kept = settings.as_deref().and_then(keep::read);
         match (&kept, panel) {
             (Some(text), _) => studio.restore(text),
@@ -129,9 +133,14 @@ pub(crate) fn run(panel: Option<Panel>, device: DeviceChoice) -> Result<()> {
         device_descriptor: Arc::new(window_device),
         ..WgpuSetupCreateNew::without_display_handle()
     };
+    let settings = keep::file();
+    let kept = settings.as_deref().and_then(keep::read).and_then(|text| kept_window(&text));
+    let WindowSize { size, is_maximised } =
+        kept.unwrap_or(WindowSize { size: egui::vec2(1280.0, 800.0), is_maximised: false });
     let options = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
-            .with_inner_size([1280.0, 800.0])
+            .with_inner_size(size)
+            .with_maximized(is_maximised)
             .with_min_inner_size([640.0, 480.0])
             .with_drag_and_drop(true),
         wgpu_options: WgpuConfiguration { wgpu_setup: setup.into(), ..WgpuConfiguration::default() },
@@ -140,7 +149,7 @@ pub(crate) fn run(panel: Option<Panel>, device: DeviceChoice) -> Result<()> {
     let open = eframe::run_native(
         TITLE,
         options,
-        Box::new(move |creation| Ok(Box::new(Window::new(creation, panel, device)?))),
+        Box::new(move |creation| Ok(Box::new(Window::new(creation, settings, panel, device)?))),
     );
     open.map_err(|error| anyhow!("cannot open a window: {error}; a graphical session is needed; {HEADLESS}"))
 }

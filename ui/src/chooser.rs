@@ -18,7 +18,7 @@ pub(crate) fn ui(ui: &mut Ui, session: &mut Session) {
         session.models.iter().find(|model| model.id == id).map_or_else(String::new, |model| model.name.clone())
     };
     let text = name_of(session, chosen);
-    let list = ComboBox::from_label("model").width(140.0).selected_text(text).show_ui(ui, |ui| {
+    let list = ComboBox::from_label("model").width(116.0).selected_text(text).show_ui(ui, |ui| {
         for model in &session.models {
             ui.selectable_value(&mut chosen, model.id, &model.name).on_hover_text(purpose(model.id));
         }

@@ -1,8 +1,10 @@
 //! Controls that more than one panel shows.
 
 use bit_diffusion::{sampler::Sampler, self_cond::SelfCond};
-use egui::{ComboBox, DragValue, Slider, Ui};
+use egui::{ComboBox, DragValue, Response, Role, Slider, Ui, WidgetInfo};
 use egui_plot::{AxisHints, Plot};
+
+use crate::appearance;
 
 /// A choice among named values.
 pub(crate) fn choice<T: Copy + PartialEq>(
@@ -85,9 +87,12 @@ pub(crate) fn beside<T>(
             egui::CollapsingHeader::new("Settings").show(ui, |ui| settings(panel, ui));
         });
     } else {
-        egui::Panel::left(format!("{name} settings")).default_size(300.0).show(ui, |ui| {
-            egui::ScrollArea::vertical().show(ui, |ui| settings(panel, ui));
+        // One for all panels: as wide beside each of them, and at the next start.
+        let column = egui::Panel::left("settings").default_size(appearance::settings_width(ui.ctx()));
+        let column = column.show(ui, |ui| {
+            egui::ScrollArea::vertical().id_salt(name).show(ui, |ui| settings(panel, ui));
         });
+        appearance::note_settings_width(ui.ctx(), column.response.rect.width());
     }
     rest(panel, ui);
 }
@@ -97,9 +102,19 @@ pub(crate) fn is_narrow(ui: &Ui) -> bool {
     ui.ctx().content_rect().width() < 760.0
 }
 
+/// Whether there is hardly any height: a small window with everything twice as large, a phone on its side.
+pub(crate) fn is_short(ui: &Ui) -> bool {
+    ui.ctx().content_rect().height() < 400.0
+}
+
 /// A plot that stays where it is: dragging and scrolling over it move the page.
 pub(crate) fn still_plot(name: &str) -> Plot<'_> {
     Plot::new(name).allow_drag(false).allow_zoom(false).allow_scroll(false).allow_boxed_zoom(false)
+}
+
+/// Says what a drawing shows, for screen readers: a plot has no words of its own.
+pub(crate) fn name(drawing: &Response, name: &str) {
+    drawing.widget_info(|| WidgetInfo::labeled(Role::Image, true, name));
 }
 
 /// A vertical axis whose numbers may stand close together, for plots that are not high.

@@ -14,9 +14,6 @@ const MAX_GUIDANCE: f64 = 8.0;
 
 /// What can be exported of a panel, and kept.
 pub(crate) trait Kept {
-    /// The name of its settings in the text.
-    const NAME: &str;
-
     /// What is on the screen.
     fn shown(&self) -> Shown;
 

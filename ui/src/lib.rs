@@ -4,12 +4,14 @@
 //! threads.
 
 mod address;
+mod appearance;
 mod chooser;
 mod command_line;
 mod controls;
 mod export;
 pub mod files;
 mod kept;
+mod panel;
 mod panels;
 mod session;
 mod shortcuts;
@@ -20,20 +22,19 @@ mod widgets;
 
 use std::sync::Arc;
 
+use appearance::Appearance;
 use bit_diffusion::{
     engine::{Command, Event, ModelId},
     saved::Saved,
 };
 use export::{Exporter, Shown};
 use files::{Brought, Kind, Save};
-use kept::Kept as _;
-use panels::{
-    bits::Bits, captions::Captions, chain::Chain, self_cond::SelfCond, time_difference::TimeDifference, toy::ToyPanel,
-    train::Train,
-};
-use session::{Pane, Session, slots};
+use panels::Panes;
+use session::{Session, slots};
 
+pub use appearance::{WindowSize, kept_window};
 pub use command_line::{caption_line, command_line};
+pub use panel::Panel;
 pub use session::Link;
 
 /// The name on the window and the page.
@@ -42,82 +43,11 @@ pub const TITLE: &str = "Bit Diffusion Studio";
 /// How often changed settings are kept, in seconds.
 const KEEP_SECONDS: f64 = 1.0;
 
-/// One view of the method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Panel {
-    /// The reverse chain on pictures.
-    Chain,
-    /// What the clock says against where the state is.
-    TimeDifference,
-    /// Analog bits and encodings.
-    Bits,
-    /// The four ways of self-conditioning.
-    SelfCond,
-    /// One bit in one dimension.
-    Toy,
-    /// Captions of pictures: words as bits.
-    Captions,
-    /// Training a network.
-    Train,
-}
-
-impl Panel {
-    /// Every panel, in the order of their tabs.
-    pub const ALL: [Self; 7] =
-        [Self::Chain, Self::TimeDifference, Self::Bits, Self::SelfCond, Self::Toy, Self::Captions, Self::Train];
-
-    /// The text on the tab.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Chain => "Noise to pictures",
-            Self::TimeDifference => "Time difference",
-            Self::Bits => "Bits",
-            Self::SelfCond => "Self-conditioning",
-            Self::Toy => "One bit",
-            Self::Captions => "Captions",
-            Self::Train => "Train",
-        }
-    }
-
-    /// The name in a command line, a link and kept settings.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Chain => Chain::NAME,
-            Self::TimeDifference => TimeDifference::NAME,
-            Self::Bits => Bits::NAME,
-            Self::SelfCond => SelfCond::NAME,
-            Self::Toy => ToyPanel::NAME,
-            Self::Captions => Captions::NAME,
-            Self::Train => Train::NAME,
-        }
-    }
-}
-
-/// A panel by its [`Panel::name`].
-impl std::str::FromStr for Panel {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|panel| panel.name() == text);
-        found.ok_or_else(|| {
-            "the panels are chain, time-difference, bits, self-conditioning, one-bit, captions and train".to_owned()
-        })
-    }
-}
-
 /// The whole program, but for the window around it and the engine behind it.
 pub struct Studio {
     session: Session,
     panel: Panel,
-    chain: Chain,
-    time_difference: TimeDifference,
-    bits: Bits,
-    self_cond: SelfCond,
-    toy: ToyPanel,
-    captions: Captions,
-    train: Train,
+    panes: Panes,
     status: status::Status,
     shortcuts: shortcuts::Shortcuts,
     tour: tour::Tour,
@@ -141,13 +71,7 @@ impl Studio {
         Self {
             session: Session::new(link),
             panel: Panel::Chain,
-            chain: Chain::default(),
-            time_difference: TimeDifference::default(),
-            bits: Bits::default(),
-            self_cond: SelfCond::default(),
-            toy: ToyPanel::new(),
-            captions: Captions::default(),
-            train: Train::default(),
+            panes: Panes::default(),
             status: status::Status::default(),
             shortcuts: shortcuts::Shortcuts::default(),
             tour: tour::Tour::default(),
@@ -163,10 +87,13 @@ impl Studio {
 
     /// Takes note of what the engine has done, and draws the studio.
     pub fn ui(&mut self, ui: &mut egui::Ui) {
-        if !std::mem::replace(&mut self.is_themed, true) {
+        if std::mem::replace(&mut self.is_themed, true) {
+            self.appearance = Appearance::of(ui.ctx());
+        } else {
             theme::install(ui.ctx());
             self.appearance.apply(ui.ctx());
         }
+        theme::limit_scale(ui.ctx());
         for event in self.session.events() {
             self.on_event(&event);
         }
@@ -184,10 +111,7 @@ impl Studio {
         }
         self.shortcuts.ui(ui);
         self.tour_ui(ui);
-        match self.pane() {
-            Some((pane, session)) => pane.ui(ui, session),
-            None => self.toy.ui(ui),
-        }
+        self.panes.of_mut(self.panel).ui(ui, &mut self.session);
     }
 
     /// Brings a panel to the front.
@@ -203,7 +127,7 @@ impl Studio {
     /// How many steps of the picture chain have been made, and how many there will be.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
-        self.chain.progress()
+        self.panes.chain.progress()
     }
 
     /// Opens a file that a person brought: a picture (PNG or JPEG) for the panels that take one, anything else as a model.
@@ -252,49 +176,34 @@ impl Studio {
         self.note = Some(note);
     }
 
-    /// The panel in front, every panel's settings, the theme and the scale, as text for [`Self::restore`].
+    /// The panel in front, every panel's settings and the layout, as text for [`Self::restore`].
     #[must_use]
     pub fn save(&self) -> String {
         let mut saved = Saved::default();
-        saved.put("panel", &format!("{:?}", self.panel));
+        saved.put("panel", self.panel.name());
         if let ModelId::Demo(_) | ModelId::Perfect(_) = self.session.model {
             saved.put("model", &self.session.model);
         }
-        saved.put("theme", theme::label(self.appearance.theme));
-        saved.put("scale", &self.appearance.scale);
-        saved.put(Chain::NAME, &self.chain.saved());
-        saved.put(TimeDifference::NAME, &self.time_difference.saved());
-        saved.put(Bits::NAME, &self.bits.saved());
-        saved.put(SelfCond::NAME, &self.self_cond.saved());
-        saved.put(ToyPanel::NAME, &self.toy.saved());
-        saved.put(Captions::NAME, &self.captions.saved());
-        saved.put(Train::NAME, &self.train.saved());
+        self.appearance.save(&mut saved);
+        for panel in Panel::ALL {
+            saved.put(panel.name(), &self.panes.of(panel).saved());
+        }
         saved.to_text()
     }
 
     /// Takes over what [`Self::save`] gave, also another version's. What is missing or makes no sense stays as it is.
     pub fn restore(&mut self, text: &str) {
         let saved = Saved::from_text(text);
-        let panel: Option<String> = saved.value("panel");
-        if let Some(panel) = Panel::ALL.into_iter().find(|known| panel == Some(format!("{known:?}"))) {
+        if let Some(Ok(panel)) = saved.value("panel").map(|name: String| name.parse()) {
             self.panel = panel;
         }
         if let Some(model) = saved.value("model") {
             self.session.restore_model(model);
         }
-        let theme: Option<String> = saved.value("theme");
-        let known = theme::PREFERENCES.into_iter();
-        if let Some(theme) = known.into_iter().find(|known| theme.as_deref() == Some(theme::label(*known))) {
-            self.appearance.theme = theme;
+        self.appearance.restore(&saved);
+        for panel in Panel::ALL {
+            self.panes.of_mut(panel).restore(&saved.part(panel.name()));
         }
-        saved.restore("scale", &mut self.appearance.scale, |scale| theme::SCALES.contains(scale));
-        self.chain.restore(&saved.part(Chain::NAME));
-        self.time_difference.restore(&saved.part(TimeDifference::NAME));
-        self.bits.restore(&saved.part(Bits::NAME));
-        self.self_cond.restore(&saved.part(SelfCond::NAME));
-        self.toy.restore(&saved.part(ToyPanel::NAME));
-        self.captions.restore(&saved.part(Captions::NAME));
-        self.train.restore(&saved.part(Train::NAME));
         // The theme and the scale are egui's, which is there at the next frame.
         self.is_themed = false;
     }
@@ -302,7 +211,7 @@ impl Studio {
     /// The model, the panel in front and its settings as the query of a link, for [`Self::follow`].
     #[must_use]
     pub fn link(&self) -> String {
-        address::write(self.panel, self.session.model, &self.shown_settings())
+        address::write(self.panel, self.session.model, &self.panes.of(self.panel).saved())
     }
 
     /// Shows what a link says. What is missing or makes no sense stays as it is.
@@ -320,15 +229,7 @@ impl Studio {
         if self.panel == Panel::Chain {
             settings.put("branch", &None::<usize>);
         }
-        match self.panel {
-            Panel::Chain => self.chain.restore(&settings),
-            Panel::TimeDifference => self.time_difference.restore(&settings),
-            Panel::Bits => self.bits.restore(&settings),
-            Panel::SelfCond => self.self_cond.restore(&settings),
-            Panel::Toy => self.toy.restore(&settings),
-            Panel::Captions => self.captions.restore(&settings),
-            Panel::Train => self.train.restore(&settings),
-        }
+        self.panes.of_mut(self.panel).restore(&settings);
     }
 
     /// Says where the studio is on the web, so that it can offer links to what it shows.
@@ -340,17 +241,17 @@ impl Studio {
     #[must_use]
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let (made, n_steps) = self.progress();
-        let (captioned, n_rows) = self.captions.progress();
+        let (captioned, n_rows) = self.panes.captions.progress();
         let model = self.session.models.iter().find(|model| model.id == self.session.model);
         vec![
             ("panel", self.panel.name().to_owned()),
             ("progress", format!("{made}/{n_steps}")),
-            ("shown", self.chain.shown_step().to_string()),
+            ("shown", self.panes.chain.shown_step().to_string()),
             ("model", model.map_or_else(String::new, |model| model.name.clone())),
             ("device", self.session.device.clone()),
             ("jobs", self.session.jobs.len().to_string()),
             ("captions", format!("{captioned}/{n_rows}")),
-            ("losses", self.train.losses()),
+            ("losses", self.panes.train.losses()),
             ("errors", self.session.errors.join("\n")),
         ]
     }
@@ -372,30 +273,9 @@ impl Studio {
         before.filter(|before| *before != text).map(|_| text)
     }
 
-    /// The settings of the panel in front.
-    fn shown_settings(&self) -> Saved {
-        match self.panel {
-            Panel::Chain => self.chain.saved(),
-            Panel::TimeDifference => self.time_difference.saved(),
-            Panel::Bits => self.bits.saved(),
-            Panel::SelfCond => self.self_cond.saved(),
-            Panel::Toy => self.toy.saved(),
-            Panel::Captions => self.captions.saved(),
-            Panel::Train => self.train.saved(),
-        }
-    }
-
     /// What the panel in front shows.
     fn shown(&self) -> Shown {
-        match self.panel {
-            Panel::Chain => self.chain.shown(),
-            Panel::TimeDifference => self.time_difference.shown(),
-            Panel::Bits => self.bits.shown(),
-            Panel::SelfCond => self.self_cond.shown(),
-            Panel::Toy => self.toy.shown(),
-            Panel::Captions => self.captions.shown(),
-            Panel::Train => self.train.shown(),
-        }
+        Shown { name: self.panel.name(), ..self.panes.of(self.panel).shown() }
     }
 
     fn on_event(&mut self, event: &Event) {
@@ -407,40 +287,15 @@ impl Studio {
             }
             _ => {}
         }
-        let panes: [&mut dyn Pane; 6] = [
-            &mut self.chain,
-            &mut self.time_difference,
-            &mut self.bits,
-            &mut self.self_cond,
-            &mut self.captions,
-            &mut self.train,
-        ];
-        for pane in panes {
-            pane.on_event(event, &mut self.session);
+        for panel in Panel::ALL {
+            self.panes.of_mut(panel).on_event(event, &mut self.session);
         }
-    }
-
-    /// The panel in front, if it talks to the engine.
-    fn pane(&mut self) -> Option<(&mut dyn Pane, &mut Session)> {
-        let pane: &mut dyn Pane = match self.panel {
-            Panel::Chain => &mut self.chain,
-            Panel::TimeDifference => &mut self.time_difference,
-            Panel::Bits => &mut self.bits,
-            Panel::SelfCond => &mut self.self_cond,
-            Panel::Captions => &mut self.captions,
-            Panel::Train => &mut self.train,
-            Panel::Toy => return None,
-        };
-        Some((pane, &mut self.session))
     }
 
     fn keys(&mut self, ui: &egui::Ui) {
         match self.shortcuts.pressed(ui) {
             Some(shortcuts::Key::Panel(index)) => self.panel = Panel::ALL[index],
-            Some(shortcuts::Key::Undo) => match self.pane() {
-                Some((pane, _)) => pane.undo(),
-                None => self.toy.undo(),
-            },
+            Some(shortcuts::Key::Undo) => self.panes.of_mut(self.panel).undo(),
             Some(shortcuts::Key::Open) => self.wants_open = true,
             None => {}
         }
@@ -449,24 +304,25 @@ impl Studio {
     fn top_ui(&mut self, ui: &mut egui::Ui) {
         ui.add_space(2.0);
         ui.horizontal_wrapped(|ui| {
+            // All of it in one line from 1024 points on.
+            ui.spacing_mut().item_spacing.x = 5.0;
             // The window and the page have the name too: where there is little room it may go.
             if ui.available_width() > 1390.0 {
                 ui.heading(TITLE);
                 ui.add_space(8.0);
             }
-            for panel in Panel::ALL {
-                ui.selectable_value(&mut self.panel, panel, panel.label());
+            if controls::is_short(ui) {
+                // No room for more than a line or two.
+                controls::choice(ui, "panel", "What is shown", &mut self.panel, &Panel::ALL, |panel| panel.label());
+            } else {
+                for panel in Panel::ALL {
+                    ui.selectable_value(&mut self.panel, panel, panel.label());
+                }
             }
-            ui.add_space(8.0);
             chooser::ui(ui, &mut self.session);
-            // A phone has its own ways for these, and little room.
-            if !controls::is_narrow(ui) {
-                theme::ui(ui);
-                theme::scale_ui(ui);
-            }
-            self.appearance = Appearance::of(ui.ctx());
             let hint = "A model, a checkpoint or a picture; dropping it on the window does the same";
             self.wants_open |= ui.button("Open…").on_hover_text(hint).clicked();
+            ui.menu_button("View", theme::menu_ui).response.on_hover_text("Light or dark, and how large everything is");
             ui.menu_button("Export", |ui| {
                 let (shown, link) = (self.shown(), self.link());
                 self.exporter.menu_ui(ui, shown, &link, &mut self.session);
@@ -479,30 +335,6 @@ impl Studio {
             }
         });
         ui.add_space(2.0);
-    }
-}
-
-/// What is egui's own, as it was last.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Appearance {
-    theme: egui::ThemePreference,
-    scale: f32,
-}
-
-impl Default for Appearance {
-    fn default() -> Self {
-        Self { theme: egui::ThemePreference::System, scale: 1.0 }
-    }
-}
-
-impl Appearance {
-    fn of(ctx: &egui::Context) -> Self {
-        Self { theme: ctx.options(|options| options.theme_preference), scale: ctx.zoom_factor() }
-    }
-
-    fn apply(self, ctx: &egui::Context) {
-        ctx.set_theme(self.theme);
-        ctx.set_zoom_factor(self.scale);
     }
 }
 

@@ -11,7 +11,10 @@ use bit_diffusion::{
     engine::{Command, Event, Memory, ModelId, ModelInfo, Perfect, Slot, StartedJob, TrainingEvent},
 };
 
-use crate::files::{Brought, Save};
+use crate::{
+    files::{Brought, Save},
+    kept::Kept,
+};
 
 /// The way to an engine, wherever it runs: a thread of the desktop, a task of the page. No call ever waits.
 pub trait Link {
@@ -119,6 +122,14 @@ impl Session {
 
     /// Asks the engine for something.
     pub fn send(&mut self, command: Command) {
+        if let Command::Chain { slot, .. }
+        | Command::Sweep { slot, .. }
+        | Command::BigStep { slot, .. }
+        | Command::Captions { slot, .. } = &command
+        {
+            // Under way from now on, though the engine may be busy with another: it can be cancelled.
+            self.jobs.insert(*slot, Job { at: Done { done: 0, total: 1 }, span: None });
+        }
         self.link.send(command);
     }
 
@@ -273,13 +284,13 @@ impl Session {
 /// A panel of the studio. It draws, and it hears of everything that happens; it picks out the events of its own slots.
 ///
 /// Errors are not its business: the frame shows every [`Event::Failed`] above the panel, with a button to dismiss it.
-pub(crate) trait Pane {
+pub(crate) trait Pane: Kept {
     /// Takes note of an event. Called before drawing, for every event, also while the panel is not shown.
-    fn on_event(&mut self, event: &Event, session: &mut Session);
+    fn on_event(&mut self, _event: &Event, _session: &mut Session) {}
     /// Draws the panel into all of `ui`.
     fn ui(&mut self, ui: &mut egui::Ui, session: &mut Session);
     /// Takes back the last change of its settings.
-    fn undo(&mut self) {}
+    fn undo(&mut self);
 }
 
 /// The slots of the panels; each may use ten from its own on.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use egui::{Color32, Context, Theme, ThemePreference, Ui};
+use egui::{Color32, Context, Theme, ThemePreference, Ui, gui_zoom::kb_shortcuts};
 
 /// What a colour stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,44 +66,57 @@ pub(crate) fn install(ctx: &Context) {
 pub(crate) const PREFERENCES: [ThemePreference; 3] =
     [ThemePreference::System, ThemePreference::Light, ThemePreference::Dark];
 
-/// Follow the system, light or dark; in words, because the fonts have no pictures of them.
-pub(crate) fn ui(ui: &mut Ui) {
-    let mut preference = ui.ctx().options(|options| options.theme_preference);
-    let before = preference;
-    egui::ComboBox::from_label("theme").width(90.0).selected_text(label(preference)).show_ui(ui, |ui| {
-        for option in PREFERENCES {
-            ui.selectable_value(&mut preference, option, label(option));
-        }
-    });
-    if preference != before {
-        ui.ctx().set_theme(preference);
-    }
-}
-
 /// How large everything is: the least and the most.
 pub(crate) const SCALES: RangeInclusive<f32> = 1.0..=2.0;
 
-/// How large everything is, as a choice; the keys that browsers have for it work too.
-pub(crate) fn scale_ui(ui: &mut Ui) {
-    let now = ui.ctx().zoom_factor();
-    let percent = |scale: f32| format!("{:.0}%", 100.0 * scale);
-    let mut chosen = now;
-    let list = egui::ComboBox::from_label("scale").width(60.0).selected_text(percent(now)).show_ui(ui, |ui| {
-        for scale in [1.0, 1.25, 1.5, 1.75, 2.0] {
-            ui.selectable_value(&mut chosen, scale, percent(scale));
+/// How large everything is, or will be when [`limit_scale`] has had its way.
+pub(crate) fn scale(ctx: &Context) -> f32 {
+    ctx.zoom_factor().clamp(*SCALES.start(), *SCALES.end())
+}
+
+/// The theme and the scale, as parts of a menu; in words, because the fonts have no pictures of them.
+pub(crate) fn menu_ui(ui: &mut Ui) {
+    let mut preference = ui.ctx().options(|options| options.theme_preference);
+    let before = preference;
+    ui.strong("Theme");
+    for option in PREFERENCES {
+        ui.radio_value(&mut preference, option, label(option));
+    }
+    if preference != before {
+        ui.ctx().set_theme(preference);
+    }
+    ui.separator();
+    let now = scale(ui.ctx());
+    ui.strong("Scale").on_hover_text("How large everything is; Ctrl + and Ctrl − do the same");
+    for option in [1.0, 1.25, 1.5, 1.75, 2.0] {
+        let is_chosen = (option - now).abs() < 1e-3;
+        if ui.radio(is_chosen, format!("{:.0}%", 100.0 * option)).clicked() {
+            ui.ctx().set_zoom_factor(option);
+        }
+    }
+}
+
+/// Keeps the scale within its limits, whatever was pressed. Call it once a frame: the keys are egui's own and know no limits.
+pub(crate) fn limit_scale(ctx: &Context) {
+    let (now, allowed) = (ctx.zoom_factor(), scale(ctx));
+    if (allowed - now).abs() > f32::EPSILON {
+        ctx.set_zoom_factor(allowed);
+    }
+    // A key that leads out of them is taken away before egui sees it.
+    ctx.input_mut(|input| {
+        if now >= *SCALES.end() {
+            input.consume_shortcut(&kb_shortcuts::ZOOM_IN);
+            input.consume_shortcut(&kb_shortcuts::ZOOM_IN_SECONDARY);
+        }
+        if now <= *SCALES.start() {
+            input.consume_shortcut(&kb_shortcuts::ZOOM_OUT);
         }
     });
-    list.response.on_hover_text("Ctrl + and Ctrl − do the same");
-    // The keys know no limits.
-    let allowed = chosen.clamp(*SCALES.start(), *SCALES.end());
-    if (allowed - now).abs() > f32::EPSILON {
-        ui.ctx().set_zoom_factor(allowed);
-    }
 }
 
 pub(crate) fn label(preference: ThemePreference) -> &'static str {
     match preference {
-        ThemePreference::System => "as the system",
+        ThemePreference::System => "As the system",
         ThemePreference::Light => "Light",
         ThemePreference::Dark => "Dark",
     }

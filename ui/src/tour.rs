@@ -156,11 +156,11 @@ impl Studio {
         if let Some(lesson) = self.tour.take_set_up() {
             self.panel = LESSONS[lesson].panel;
             match lesson {
-                0 | 2 => self.chain.set_up(),
-                3 => self.self_cond.set_up(),
-                4 => self.time_difference.set_up(),
-                6 => self.captions.set_up(),
-                _ => self.bits.set_up(),
+                0 | 2 => self.panes.chain.set_up(),
+                3 => self.panes.self_cond.set_up(),
+                4 => self.panes.time_difference.set_up(),
+                6 => self.panes.captions.set_up(),
+                _ => self.panes.bits.set_up(),
             }
         }
         if !self.tour.is_open() {

@@ -4,8 +4,8 @@ mod common;
 
 use bit_diffusion::demo::Demo;
 use bit_diffusion_ui::{Panel, Studio};
-use common::{finish, studio, wait_for};
-use egui::{Key, Modifiers, accesskit::Role};
+use common::{click, fact, finish, slide, studio, undo, wait_for};
+use egui::Key;
 use egui_kittest::{
     Harness,
     kittest::{NodeT as _, Queryable as _},
@@ -22,12 +22,6 @@ fn captions() -> Harness<'static, Studio> {
     harness.state_mut().show(Panel::Captions);
     wait_for_all(&mut harness);
     harness
-}
-
-/// A fact about what is going on.
-fn fact(harness: &Harness<'_, Studio>, name: &str) -> String {
-    let facts = harness.state().facts();
-    facts.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).unwrap()
 }
 
 /// Draws frames until every row is complete, of the newest settings.
@@ -48,16 +42,6 @@ fn text(harness: &Harness<'_, Studio>, begins: &str) -> String {
 
 fn rows(harness: &Harness<'_, Studio>) -> [String; 7] {
     ROWS.map(|row| text(harness, row))
-}
-
-fn slide_td(harness: &mut Harness<'_, Studio>, value: f64) {
-    harness.get_by_role_and_label(Role::Slider, "time difference (td)").set_value_accesskit(value);
-    harness.run_steps(2);
-}
-
-fn click(harness: &mut Harness<'_, Studio>, label: &str) {
-    harness.get_by_label(label).click();
-    harness.run_steps(2);
 }
 
 /// Chooses a row.
@@ -92,19 +76,19 @@ fn every_number_of_steps_has_its_caption_and_its_cost() {
 #[test]
 fn the_newest_time_difference_wins() {
     let mut harness = captions();
-    slide_td(&mut harness, 0.0);
+    slide(&mut harness, "time difference (td)", 0.0);
     wait_for_all(&mut harness);
     let without = rows(&harness);
     for td in [1.0, 9.0, 3.0, 6.0] {
-        slide_td(&mut harness, td);
+        slide(&mut harness, "time difference (td)", td);
         harness.step();
     }
-    slide_td(&mut harness, 0.0);
+    slide(&mut harness, "time difference (td)", 0.0);
     wait_for_all(&mut harness);
     assert_eq!(rows(&harness), without, "the same settings, the same words");
 
     // Undone, it is another one again.
-    harness.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    undo(&mut harness);
     wait_for_all(&mut harness);
     let link = harness.state().link();
     assert!(link.contains("panel=captions") && link.contains("td=6"), "{link}");

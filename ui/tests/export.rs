@@ -1,14 +1,11 @@
-//! Files of what is shown, the command line, and settings that are there again.
+//! Files of what is shown, and the command line.
 
 mod common;
 
 use bit_diffusion_ui::{Panel, Studio, files::Save};
-use common::{finish, studio, wait_for};
-use egui::{Key, Modifiers, OutputCommand};
-use egui_kittest::{
-    Harness,
-    kittest::{NodeT as _, Queryable as _},
-};
+use common::{short, wait_for};
+use egui::OutputCommand;
+use egui_kittest::{Harness, kittest::Queryable as _};
 
 /// Chooses something from the menu, and waits for the files.
 fn export(harness: &mut Harness<'_, Studio>, what: &str) -> Vec<Save> {
@@ -24,20 +21,6 @@ fn export(harness: &mut Harness<'_, Studio>, what: &str) -> Vec<Save> {
     }
     panic!("no file came of {what:?}");
 }
-
-/// A studio with a short chain, which is done.
-fn short() -> Harness<'static, Studio> {
-    let mut harness = studio([1280.0, 800.0]);
-    harness.state_mut().restore(SHORT);
-    harness.run_steps(2);
-    finish(&mut harness);
-    assert_eq!(harness.state().progress(), (5, 5));
-    harness
-}
-
-/// Settings of a short chain, as an older program might have kept them.
-const SHORT: &str = r#"{"chain": {"n": 4, "seed": 7, "settings": {"n_steps": 5, "td": 0.5, "sampler": "Ddpm",
-    "self_cond": {"Momentum": {"momentum": 0.25}}, "guidance": 1.0, "schedule": "of old"}}}"#;
 
 #[test]
 fn pictures_become_a_png() {
@@ -130,90 +113,4 @@ fn the_command_line_is_copied() {
             "bit-diffusion sample shapes-uint8 --steps 5 --sampler ddpm --td 0.5 --self-cond momentum=0.25 --n 4 --seed 7 --out sheet.png"
         )
     );
-}
-
-#[test]
-fn settings_are_there_again() {
-    let mut harness = short();
-    harness.get_by_label("New noise").click();
-    harness.state_mut().show(Panel::SelfCond);
-    harness.run_steps(2);
-    harness.get_by_label("New noise").click();
-    harness.run_steps(2);
-    harness.ctx.set_theme(egui::Theme::Light);
-    harness.key_press_modifiers(Modifiers::COMMAND, Key::Plus);
-    harness.run_steps(3);
-    let text = harness.state().save();
-    for part in ["\"scale\": 1.1", "\"theme\": \"Light\"", "\"panel\": \"SelfCond\"", "\"n_steps\": 5"] {
-        assert!(text.contains(part), "no {part} in {text}");
-    }
-    let mut other = studio([1280.0, 800.0]);
-    other.state_mut().restore(&text);
-    other.run_steps(3);
-    assert_eq!(other.state().save(), text);
-    assert!(other.query_by_label_contains("Four chains start").is_some());
-    assert!((other.ctx.zoom_factor() - 1.1).abs() < 1e-3);
-}
-
-#[test]
-fn what_makes_no_sense_is_ignored() {
-    let mut harness = studio([1280.0, 800.0]);
-    harness.run_steps(2);
-    let before = harness.state().save();
-    for text in [
-        "",
-        "roses are red",
-        "{\"chain\": 3, \"panel\": \"Kitchen\", \"scale\": 900, \"theme\": 1, \"model\": {\"Opened\": 4}}",
-        r#"{"chain": {"n": 0, "seed": -1, "settings": {"n_steps": 0}, "sources": ["?"], "reading": 1, "branch": [1]},
-            "bits": {"seed": "x", "plane": "y"}, "model": {"Perfect": {"n_scenes": 0, "encoding": "Gray", "trust": 0.0}},
-            "time-difference": {"big_step": [0.1, 7.0]}, "train": {"batch_size": 1e9, "network": "Vast"}, "one-bit": {"p": 3}}"#,
-    ] {
-        harness.state_mut().restore(text);
-        harness.run_steps(2);
-        assert_eq!(harness.state().save(), before, "{text}");
-    }
-    // The rest of a text counts though a part of it makes no sense.
-    harness.state_mut().restore(r#"{"chain": {"n": 0, "seed": 5}, "panel": "Toy"}"#);
-    harness.run_steps(2);
-    let text = harness.state().save();
-    assert!(
-        text.contains("\"seed\": 5") && text.contains("\"panel\": \"Toy\"") && text.contains("\"n\": 16"),
-        "{text}"
-    );
-}
-
-#[test]
-fn the_scale_stays_between_one_and_two() {
-    let mut harness = studio([1280.0, 800.0]);
-    for (key, limit) in [(Key::Plus, 2.0), (Key::Minus, 1.0)] {
-        for _ in 0..15 {
-            harness.key_press_modifiers(Modifiers::COMMAND, key);
-            harness.run_steps(2);
-        }
-        harness.run_steps(2);
-        assert!((harness.ctx.zoom_factor() - limit).abs() < 1e-3, "{key:?}: {}", harness.ctx.zoom_factor());
-    }
-    assert_eq!(harness.get_by_label("scale").accesskit_node().value().as_deref(), Some("100%"));
-}
-
-#[test]
-fn a_change_is_handed_to_the_shell_once() {
-    let mut harness = Harness::builder().with_size([1280.0, 800.0]).build_ui_state(
-        |ui, (studio, texts): &mut (Studio, Vec<String>)| {
-            studio.ui(ui);
-            texts.extend(studio.changed_settings(ui));
-        },
-        (studio_alone(), Vec::new()),
-    );
-    harness.run_steps(20);
-    assert_eq!(harness.state().1.len(), 0);
-    harness.state_mut().0.show(Panel::Toy);
-    harness.run_steps(20);
-    assert_eq!(harness.state().1.len(), 1);
-    assert!(harness.state().1[0].contains("\"panel\": \"Toy\""));
-}
-
-fn studio_alone() -> Studio {
-    let engine = bit_diffusion::engine::Handle::start(bit_diffusion::device::DeviceChoice::Cpu, || {}).unwrap();
-    Studio::new(Box::new(engine))
 }

@@ -1,42 +1,16 @@
 //! The panels that explain the method, on a real engine: what is shown is what the engine returned.
 
+mod common;
+
 use std::{thread, time::Duration};
 
-use bit_diffusion::{checkpoint, device::DeviceChoice, engine::Handle};
+use bit_diffusion::checkpoint;
 use bit_diffusion_ui::{Panel, Studio, files::Save};
+use common::{click, panel, shown, slide, wait_for, wait_for_text};
 use egui_kittest::{
     Harness,
     kittest::{NodeT as _, Queryable as _},
 };
-
-fn studio(panel: Panel) -> Harness<'static, Studio> {
-    let engine = Handle::start(DeviceChoice::Cpu, || {}).unwrap();
-    let mut studio = Studio::new(Box::new(engine));
-    studio.show(panel);
-    Harness::builder().with_size([1280.0, 2400.0]).build_ui_state(|ui, studio: &mut Studio| studio.ui(ui), studio)
-}
-
-/// Draws frames until something can be seen; the engine works meanwhile.
-fn wait_for(harness: &mut Harness<'_, Studio>, text: &str) {
-    wait_until(harness, text, |harness| !shown(harness, text).is_empty());
-}
-
-fn wait_until(harness: &mut Harness<'_, Studio>, what: &str, is_true: impl Fn(&Harness<'_, Studio>) -> bool) {
-    for _ in 0..9000 {
-        harness.step();
-        if is_true(harness) {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("waited in vain for: {what}");
-}
-
-/// Everything that is shown or said to a screen reader, and contains a text.
-fn shown(harness: &Harness<'_, Studio>, text: &str) -> Vec<String> {
-    let nodes = harness.query_all_by_label_contains(text);
-    nodes.filter_map(|node| node.accesskit_node().label().or(node.accesskit_node().value())).collect()
-}
 
 /// The first number of the first text that contains another.
 fn number(harness: &Harness<'_, Studio>, text: &str) -> f64 {
@@ -48,16 +22,6 @@ fn number(harness: &Harness<'_, Studio>, text: &str) -> f64 {
 fn numbers(text: &str) -> Vec<f64> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
     words.filter_map(|word| word.trim_matches('.').parse().ok()).collect()
-}
-
-fn click(harness: &mut Harness<'_, Studio>, label: &str) {
-    harness.get_by_label(label).click();
-    harness.run_steps(2);
-}
-
-fn slide(harness: &mut Harness<'_, Studio>, label: &str, value: f64) {
-    harness.get_by_role_and_label(egui::accesskit::Role::Slider, label).set_value_accesskit(value);
-    harness.run_steps(2);
 }
 
 /// The next file that the studio wants to be written.
@@ -74,32 +38,32 @@ fn saved(harness: &mut Harness<'_, Studio>) -> Save {
 
 #[test]
 fn without_a_time_difference_both_chains_are_the_same() {
-    let mut harness = studio(Panel::TimeDifference);
+    let mut harness = panel(Panel::TimeDifference);
     let results = |harness: &Harness<'_, Studio>| shown(harness, "are flawless scenes");
-    wait_until(&mut harness, "both results", |harness| results(harness).len() == 2);
+    wait_for(&mut harness, "both results", |harness| results(harness).len() == 2);
     // Eight steps, two ahead: at the last the network is told 1/8, and the state is at 0.
-    wait_for(&mut harness, "step 8: told t = 0.12, the state is at t = 0.00");
+    wait_for_text(&mut harness, "step 8: told t = 0.12, the state is at t = 0.00");
     slide(&mut harness, "time difference td", 0.0);
-    wait_until(&mut harness, "both results again", |harness| results(harness).len() == 2);
-    wait_for(&mut harness, "step 8: told t = 0.12, the state is at t = 0.12");
+    wait_for(&mut harness, "both results again", |harness| results(harness).len() == 2);
+    wait_for_text(&mut harness, "step 8: told t = 0.12, the state is at t = 0.12");
     assert_eq!(results(&harness)[0], results(&harness)[1]);
     assert_eq!(shown(&harness, "With td = 0").len(), 2, "the heading and the name of the pictures");
 }
 
 #[test]
 fn a_cell_of_the_grid_is_loaded_into_the_slider() {
-    let mut harness = studio(Panel::TimeDifference);
-    wait_for(&mut harness, "are flawless scenes");
+    let mut harness = panel(Panel::TimeDifference);
+    wait_for_text(&mut harness, "are flawless scenes");
     click(&mut harness, "Score the grid");
-    wait_for(&mut harness, "4 steps, td 4: ");
+    wait_for_text(&mut harness, "4 steps, td 4: ");
     click(&mut harness, "Cancel the grid");
-    wait_for(&mut harness, "Score the grid");
+    wait_for_text(&mut harness, "Score the grid");
     let cell = shown(&harness, "4 steps, td 4: ")[0].clone();
     harness.get_by_label(&cell).click();
     harness.run_steps(2);
     assert!(!shown(&harness, "With td = 4").is_empty());
     // The same settings and the same noise, so the same score.
-    wait_until(&mut harness, "the chain of the cell", |harness| shown(harness, "of 16 are flawless scenes").len() == 2);
+    wait_for(&mut harness, "the chain of the cell", |harness| shown(harness, "of 16 are flawless scenes").len() == 2);
     let of_cell = numbers(&cell)[2];
     let n_flawless = number(&harness, "of 16 are flawless scenes");
     assert!((of_cell - 100.0 * n_flawless / 16.0).abs() <= 0.5, "{cell}, and {n_flawless} of 16");
@@ -107,8 +71,8 @@ fn a_cell_of_the_grid_is_loaded_into_the_slider() {
 
 #[test]
 fn a_big_step_leaves_noise_that_the_network_repairs() {
-    let mut harness = studio(Panel::TimeDifference);
-    wait_for(&mut harness, "told t' = 0.7: ");
+    let mut harness = panel(Panel::TimeDifference);
+    wait_for_text(&mut harness, "told t' = 0.7: ");
     let after = numbers(&shown(&harness, "after the step: ")[0])[0];
     assert!(after > 50.0, "{after} noisy pixels after the step");
     for told in ["0.1", "0.3", "0.5"] {
@@ -119,8 +83,8 @@ fn a_big_step_leaves_noise_that_the_network_repairs() {
 
 #[test]
 fn analog_bits_part_on_the_way() {
-    let mut harness = studio(Panel::Bits);
-    wait_until(&mut harness, "the whole chain", |harness| {
+    let mut harness = panel(Panel::Bits);
+    wait_for(&mut harness, "the whole chain", |harness| {
         shown(harness, "steps made").is_empty() && !shown(harness, "of the bits are decided").is_empty()
     });
     click(&mut harness, "Rewind");
@@ -139,22 +103,22 @@ fn analog_bits_part_on_the_way() {
 
 #[test]
 fn a_picture_of_ones_own_is_shown_as_bits() {
-    let mut harness = studio(Panel::Bits);
+    let mut harness = panel(Panel::Bits);
     let file = include_bytes!("fixtures/red.png");
     harness.state_mut().open("red.png", (*file).into());
-    wait_for(&mut harness, "This is red.png");
+    wait_for_text(&mut harness, "This is red.png");
     assert_eq!(shown(&harness, "of red.png in Gray code").len(), 8);
 }
 
 #[test]
 fn a_network_is_trained_saved_and_trained_on() {
-    let mut harness = studio(Panel::Train);
+    let mut harness = panel(Panel::Train);
     harness.run_steps(3);
     for (setting, value) in [("steps", 20.0), ("steps between samples", 10.0), ("pictures a step", 4.0)] {
         slide(&mut harness, setting, value);
     }
     click(&mut harness, "Start training");
-    wait_for(&mut harness, "all steps are made");
+    wait_for_text(&mut harness, "all steps are made");
     assert!(!shown(&harness, "Samples after 20 steps").is_empty());
 
     click(&mut harness, "Save checkpoint");
@@ -170,7 +134,7 @@ fn a_network_is_trained_saved_and_trained_on() {
     // The other panels can use it.
     click(&mut harness, "Use in every panel");
     harness.state_mut().show(Panel::TimeDifference);
-    wait_until(&mut harness, "pictures of the trained network", |harness| {
+    wait_for(&mut harness, "pictures of the trained network", |harness| {
         shown(harness, "are flawless scenes").len() == 2
     });
     assert_eq!(
@@ -182,22 +146,22 @@ fn a_network_is_trained_saved_and_trained_on() {
     harness.run_steps(2);
 
     harness.state_mut().open("mine.safetensors", save.bytes);
-    wait_for(&mut harness, "Goes on from mine.safetensors, after 20 steps");
+    wait_for_text(&mut harness, "Goes on from mine.safetensors, after 20 steps");
     click(&mut harness, "Go on training");
-    wait_for(&mut harness, "step 40 of 40");
+    wait_for_text(&mut harness, "step 40 of 40");
 }
 
 #[test]
 fn pictures_of_ones_own_are_learned() {
-    let mut harness = studio(Panel::Train);
+    let mut harness = panel(Panel::Train);
     harness.run_steps(3);
     harness.state_mut().open("red.png", (*include_bytes!("fixtures/red.png")).into());
-    wait_for(&mut harness, "1 picture");
+    wait_for_text(&mut harness, "1 picture");
     for (setting, value) in [("steps", 10.0), ("steps between samples", 10.0), ("pictures a step", 2.0)] {
         slide(&mut harness, setting, value);
     }
     click(&mut harness, "Start training");
-    wait_for(&mut harness, "all steps are made");
+    wait_for_text(&mut harness, "all steps are made");
     assert!(!shown(&harness, "Samples after 10 steps").is_empty());
     // There is no exact measure of such pictures.
     assert!(shown(&harness, "flawless scenes").is_empty());
@@ -205,13 +169,13 @@ fn pictures_of_ones_own_are_learned() {
 
 #[test]
 fn a_run_is_paused_resumed_and_stopped() {
-    let mut harness = studio(Panel::Train);
+    let mut harness = panel(Panel::Train);
     harness.run_steps(3);
     slide(&mut harness, "pictures a step", 4.0);
     click(&mut harness, "Start training");
-    wait_for(&mut harness, " left");
+    wait_for_text(&mut harness, " left");
     click(&mut harness, "Pause");
-    wait_for(&mut harness, "paused");
+    wait_for_text(&mut harness, "paused");
     let step = |harness: &Harness<'_, Studio>| number(harness, "of 1000");
     let at = step(&harness);
     for _ in 0..20 {
@@ -220,21 +184,21 @@ fn a_run_is_paused_resumed_and_stopped() {
     }
     assert_eq!(step(&harness).to_bits(), at.to_bits(), "no steps while it is paused");
     click(&mut harness, "Resume");
-    wait_until(&mut harness, "more steps", |harness| step(harness) > at);
+    wait_for(&mut harness, "more steps", |harness| step(harness) > at);
     click(&mut harness, "Stop");
-    wait_for(&mut harness, "Go on from step");
+    wait_for_text(&mut harness, "Go on from step");
     assert!(number(&harness, "Go on from step") >= at);
 }
 
 #[test]
 fn frames_go_on_while_the_engine_is_busy() {
-    let mut harness = studio(Panel::Train);
+    let mut harness = panel(Panel::Train);
     harness.run_steps(3);
     click(&mut harness, "network");
     click(&mut harness, "medium: wants patience");
     slide(&mut harness, "pictures a step", 64.0);
     click(&mut harness, "Start training");
-    wait_for(&mut harness, "step 1 of 1000");
+    wait_for_text(&mut harness, "step 1 of 1000");
     // Now a step takes seconds. If frames waited for the engine, there would be one a step.
     let mut n_frames = 0;
     while shown(&harness, "step 2 of 1000").is_empty() {
@@ -243,40 +207,15 @@ fn frames_go_on_while_the_engine_is_busy() {
     }
     assert!(n_frames > 10, "only {n_frames} frames during a step");
     click(&mut harness, "Stop");
-    wait_for(&mut harness, "Go on from step");
+    wait_for_text(&mut harness, "Go on from step");
 }
 
 #[test]
 fn settings_that_do_not_fit_cannot_be_trained() {
-    let mut harness = studio(Panel::Train);
+    let mut harness = panel(Panel::Train);
     harness.run_steps(3);
     click(&mut harness, "loss");
     click(&mut harness, "softmax cross-entropy");
     assert!(!shown(&harness, "one-hot for the softmax cross-entropy").is_empty());
     assert!(harness.get_by_label("Start training").accesskit_node().is_disabled());
-}
-
-#[test]
-fn changes_of_a_run_to_come_and_of_one_bit_are_taken_back() {
-    for (panel, slider, values) in
-        [(Panel::Train, "pictures a step", [16.0, 5.0]), (Panel::Toy, "probability p", [0.7, 0.4])]
-    {
-        let mut harness = studio(panel);
-        harness.run_steps(2);
-        let value = |harness: &Harness<'_, Studio>| {
-            let node = harness.get_by_role_and_label(egui::accesskit::Role::Slider, slider);
-            node.accesskit_node().numeric_value().unwrap()
-        };
-        let undo = |harness: &mut Harness<'_, Studio>| {
-            harness.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::Z);
-            harness.run_steps(2);
-        };
-        slide(&mut harness, slider, values[1]);
-        assert!((value(&harness) - values[1]).abs() < 1e-9, "{panel:?}: {}", value(&harness));
-        undo(&mut harness);
-        assert!((value(&harness) - values[0]).abs() < 1e-9, "{panel:?}: {}", value(&harness));
-        // There is nothing before the beginning.
-        undo(&mut harness);
-        assert!((value(&harness) - values[0]).abs() < 1e-9, "{panel:?}: {}", value(&harness));
-    }
 }

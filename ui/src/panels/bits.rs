@@ -193,18 +193,24 @@ impl Bits {
     /// The share of decided bits over all steps.
     fn decided_ui(&self, ui: &mut Ui) {
         ui.add_space(4.0);
-        ui.label("Decided bits at each step, in %").on_hover_text("The share of bits nearer than 0.1 to −1 or 1");
+        ui.horizontal_wrapped(|ui| {
+            ui.label("Decided bits at each step, in %:").on_hover_text("The share of bits nearer than 0.1 to −1 or 1");
+            for (name, ink) in [("noisy state x_t", Ink::State), ("estimate x_pred", Ink::Estimate)] {
+                ui.label(RichText::new(name).strong().color(ink.colour(ui)));
+            }
+        });
         let lines = [("x_t", Ink::State, self.spreads.states()), ("x_pred", Ink::Estimate, self.spreads.estimates())];
         let lines = lines.map(|(name, ink, spreads)| {
             let points = spreads.iter().enumerate().map(|(step, spread)| [step as f64 + 1.0, 100.0 * spread.decided]);
             Line::new(name, points.collect::<Vec<_>>()).color(ink.colour(ui)).width(2.0)
         });
         let plot = controls::still_plot("decided bits").height(110.0).include_y(0.0).include_y(100.0);
-        plot.x_axis_label("step").legend(egui_plot::Legend::default()).show(ui, |plot| {
+        let shown = plot.x_axis_label("step").show(ui, |plot| {
             for line in lines {
                 plot.line(line);
             }
         });
+        controls::name(&shown.response, "Decided bits at each step, of x_t and x_pred");
     }
 }
 
@@ -226,7 +232,7 @@ fn half_ui(
     let bars = spread.shares.iter().enumerate();
     let bars = bars.map(|(i, share)| Bar::new((i as f64 + 0.5) * bin - limit, 100.0 * share).width(bin)).collect();
     let colour = ink.colour(ui);
-    controls::still_plot(name)
+    let shown = controls::still_plot(name)
         .height(130.0)
         .include_y(0.0)
         .include_x(-limit)
@@ -234,5 +240,6 @@ fn half_ui(
         .custom_x_axes(vec![controls::tight_x_axis()])
         .custom_y_axes(vec![controls::tight_axis("% of the bits")])
         .show(ui, |plot| plot.bar_chart(BarChart::new("analog bits", bars).color(colour)));
+    controls::name(&shown.response, &format!("Histogram of the analog bits: {name}"));
     map.show(ui, &format!("{name} over all steps"), ink, spreads, at, limit)
 }

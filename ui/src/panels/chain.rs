@@ -300,10 +300,12 @@ impl Chain {
         let shown = self.player.shown;
         let first = self.wanted.branch.map_or(0, |(step, _)| step);
         if self.wanted.branch.is_some() {
-            ui.strong(match track {
+            let title = match track {
                 0 => "First chain".to_owned(),
                 _ => format!("Second chain, from step {} on", first + 1),
-            });
+            };
+            // As its line in the plot.
+            ui.label(RichText::new(title).strong().color(theme::series(ui, track)));
         }
         // Before the branch both are the same.
         let is_shared = track == 1 && shown < first;

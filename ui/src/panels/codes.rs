@@ -92,7 +92,7 @@ impl Codes {
 
     fn hamming_ui(&self, ui: &mut Ui) {
         let inks: [egui::Color32; CODES.len()] = std::array::from_fn(|index| theme::series(ui, index));
-        controls::still_plot("hamming")
+        let shown = controls::still_plot("hamming")
             .legend(Legend::default())
             .height(260.0)
             .x_axis_label("difference of the values")
@@ -107,5 +107,6 @@ impl Codes {
                     plot.line(Line::new(name, means).color(ink).width(2.0));
                 }
             });
+        controls::name(&shown.response, "How many bits differ, against how far apart two values are, in three codes");
     }
 }

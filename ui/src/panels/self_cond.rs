@@ -9,7 +9,7 @@ use bit_diffusion::{
     sampler::{Sampler, Settings},
     self_cond::SelfCond as Strategy,
 };
-use egui::{ScrollArea, Slider, Ui, vec2};
+use egui::{RichText, ScrollArea, Slider, Ui, vec2};
 
 use crate::{
     controls,
@@ -148,12 +148,16 @@ impl SelfCond {
         let side = width.min(room.y - WORDS - DIAGRAM - 60.0).max(130.0);
         ui.strong(format!("Step {} of {}, estimates x_pred by threshold", now.step + 1, self.wanted.settings.n_steps));
         let strategies = self.wanted.strategies();
-        for (columns, strategies) in self.columns.chunks_mut(per_row).zip(strategies.chunks(per_row)) {
+        let mut columns = self.columns.iter_mut().zip(strategies).enumerate().peekable();
+        while columns.peek().is_some() {
             ui.horizontal_top(|ui| {
-                for (column, strategy) in columns.iter_mut().zip(strategies) {
+                for (index, (column, strategy)) in columns.by_ref().take(per_row) {
                     ui.vertical(|ui| {
                         ui.set_width(width.max(side));
-                        column_ui(ui, column, *strategy, now.step, side, session);
+                        // As its line in the plot.
+                        let title = RichText::new(title(strategy)).strong().color(theme::series(ui, index));
+                        ui.label(title).on_hover_text(explanation(strategy));
+                        column_ui(ui, column, strategy, now.step, side, session);
                     });
                 }
             });
@@ -185,7 +189,9 @@ impl SelfCond {
                 ui.vertical(|ui| {
                     ui.set_width(third);
                     ui.label(title).on_hover_text(hint);
-                    figure2::ui(ui, strategy, now, vec2(third, height.min(150.0))).on_hover_text(hint);
+                    let diagram = figure2::ui(ui, strategy, now, vec2(third, height.min(150.0)));
+                    controls::name(&diagram, &format!("Diagram of step {}. {title}", now.step + 1));
+                    diagram.on_hover_text(hint);
                 });
             }
             ui.vertical(|ui| {
@@ -212,10 +218,9 @@ impl SelfCond {
     }
 }
 
-/// One strategy: its name, its pictures and what they cost.
+/// One strategy: its pictures and what they cost.
 fn column_ui(ui: &mut Ui, column: &mut Column, strategy: Strategy, step: usize, side: f32, session: &mut Session) {
     let Column { track, view } = column;
-    ui.strong(title(strategy)).on_hover_text(explanation(strategy));
     let (Some(frame), Some(info)) = (track.frame(step).cloned(), track.info().cloned()) else {
         ui.horizontal_wrapped(|ui| track.phase_ui(ui, session));
         return;

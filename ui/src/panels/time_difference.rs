@@ -32,13 +32,17 @@ pub(crate) struct TimeDifference {
     views: [SheetView; 2],
     sweep: SweepGrid,
     big_step: BigStepFigure,
-    undo: Undo<(Settings, u64)>,
+    undo: Undo<Wanted>,
 }
+
+/// What can be taken back: the settings of the chains, their seed, and the times of the big step.
+type Wanted = (Settings, u64, [f64; 2]);
 
 impl Default for TimeDifference {
     fn default() -> Self {
         let slot = |offset: u32| Slot(slots::TIME_DIFFERENCE.0 + offset);
         let (settings, seed) = (Settings { n_steps: N_STEPS, td: TD, ..Settings::default() }, 0);
+        let big_step = BigStepFigure::new(slot(3));
         Self {
             settings,
             seed,
@@ -46,8 +50,8 @@ impl Default for TimeDifference {
             without: Track::new(slot(1)),
             views: Default::default(),
             sweep: SweepGrid::new(slot(2)),
-            big_step: BigStepFigure::new(slot(3)),
-            undo: Undo::new((settings, seed)),
+            undo: Undo::new((settings, seed, big_step.times())),
+            big_step,
         }
     }
 }
@@ -76,7 +80,7 @@ impl Pane for TimeDifference {
 
     fn ui(&mut self, ui: &mut Ui, session: &mut Session) {
         controls::beside(ui, "time difference", self, Self::settings_ui, |panel, ui| {
-            panel.undo.note(ui, &(panel.settings, panel.seed));
+            panel.undo.note(ui, &panel.wanted());
             panel.ask(session);
             egui::CentralPanel::default().show(ui, |ui| {
                 ScrollArea::vertical().id_salt("time difference").auto_shrink(false).show(ui, |ui| {
@@ -94,13 +98,18 @@ impl Pane for TimeDifference {
     }
 
     fn undo(&mut self) {
-        if let Some(before) = self.undo.undo() {
-            (self.settings, self.seed) = before;
+        if let Some((settings, seed, times)) = self.undo.undo() {
+            (self.settings, self.seed) = (settings, seed);
+            self.big_step.set_times(times);
         }
     }
 }
 
 impl TimeDifference {
+    fn wanted(&self) -> Wanted {
+        (self.settings, self.seed, self.big_step.times())
+    }
+
     /// Asks for both chains; only what has changed is sent. The one with the time difference is asked for last: it comes first.
     fn ask(&mut self, session: &mut Session) {
         if let Some(info) = &session.info {

@@ -16,7 +16,12 @@ use burn::tensor::{Device, Tensor};
 use egui::{Slider, Ui};
 use egui_plot::{Bar, BarChart, HLine, Line, LineStyle, Plot, PlotPoint, PlotPoints, Points};
 
-use crate::{controls, theme::Ink, widgets::Undo};
+use crate::{
+    controls,
+    session::{Pane, Session},
+    theme::Ink,
+    widgets::Undo,
+};
 
 /// How many paths are drawn; how many more are counted.
 const N_DRAWN: usize = 80;
@@ -51,28 +56,23 @@ struct Wanted {
 }
 
 /// Settings on the left, paths on the right.
-pub(crate) struct ToyPanel {
+pub(crate) struct Toy {
     wanted: Wanted,
     undo: Undo<Wanted>,
     /// The paths, and what they were made for.
     paths: Option<(Wanted, Result<Paths, String>)>,
 }
 
-impl ToyPanel {
-    pub fn new() -> Self {
+impl Default for Toy {
+    fn default() -> Self {
         let settings = Settings { n_steps: 100, self_cond: SelfCond::Off, ..Settings::default() };
         let wanted = Wanted { p: 0.7, settings, seed: 1, start: 1.0 };
         Self { wanted, undo: Undo::new(wanted), paths: None }
     }
+}
 
-    /// Takes back the last change of the settings.
-    pub fn undo(&mut self) {
-        if let Some(wanted) = self.undo.undo() {
-            self.wanted = wanted;
-        }
-    }
-
-    pub fn ui(&mut self, ui: &mut Ui) {
+impl Pane for Toy {
+    fn ui(&mut self, ui: &mut Ui, _session: &mut Session) {
         controls::beside(ui, "toy", self, Self::settings_ui, |panel, ui| {
             let wanted = panel.wanted;
             panel.undo.note(ui, &wanted);
@@ -93,6 +93,14 @@ impl ToyPanel {
         });
     }
 
+    fn undo(&mut self) {
+        if let Some(wanted) = self.undo.undo() {
+            self.wanted = wanted;
+        }
+    }
+}
+
+impl Toy {
     fn settings_ui(&mut self, ui: &mut Ui) {
         let Wanted { p, settings, seed, start } = &mut self.wanted;
         ui.add_space(4.0);
@@ -170,7 +178,8 @@ fn middle_ui(ui: &mut Ui, wanted: Wanted, paths: &Paths, width: f32) -> Option<f
     let inks = [Ink::Zero, Ink::One].map(|ink| ink.colour(ui));
     let ink_of = |is_one: bool| inks[usize::from(is_one)];
     let divide = Bernoulli::new(wanted.p).map(|bit| bit.divide());
-    let plot = controls::still_plot("paths").width(width).x_axis_label("1 − t").y_axis_label("x_t");
+    let divide_ink = ui.visuals().text_color();
+    let plot = controls::still_plot("paths").width(width).x_axis_label("time gone by, 1 − t").y_axis_label("value x_t");
     let shown = plot.show(ui, |plot| {
         for (path, is_one) in &paths.drawn {
             let name = if *is_one { "becomes 1" } else { "becomes −1" };
@@ -178,7 +187,9 @@ fn middle_ui(ui: &mut Ui, wanted: Wanted, paths: &Paths, width: f32) -> Option<f
             plot.line(line.allow_hover(false));
         }
         if let Ok(divide) = divide {
-            plot.hline(HLine::new("divide", divide).style(LineStyle::dashed_loose()).allow_hover(false));
+            plot.hline(
+                HLine::new("divide", divide).color(divide_ink).style(LineStyle::dashed_loose()).allow_hover(false),
+            );
         }
         let (path, is_one) = &paths.chosen;
         plot.line(Line::new("the chosen path", PlotPoints::Borrowed(path)).color(ink_of(*is_one)).width(4.0));
@@ -187,6 +198,8 @@ fn middle_ui(ui: &mut Ui, wanted: Wanted, paths: &Paths, width: f32) -> Option<f
         plot.set_plot_bounds_y(-LIMIT..=LIMIT);
         plot.pointer_coordinate()
     });
+    let becomes = if paths.chosen.1 { "1" } else { "−1" };
+    controls::name(&shown.response, &format!("{N_DRAWN} paths from noise to a bit; the thick one becomes {becomes}"));
     let is_moved = shown.response.dragged() || shown.response.clicked();
     shown.inner.filter(|_| is_moved).map(|point| point.y.clamp(-3.0, 3.0))
 }
@@ -203,10 +216,12 @@ fn noise_ui(ui: &mut Ui) {
     let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
     let points = (-32..=32).map(|tenths| f64::from(tenths) / 10.0).map(|x| [density(x), x]);
     let line = Line::new("density of the noise", points.collect::<Vec<_>>()).color(ink).width(2.0);
-    side_plot("noise", "the noise").invert_x(true).show(ui, |plot| {
+    let shown = side_plot("noise", "the noise").invert_x(true).show(ui, |plot| {
         plot.line(line.allow_hover(false));
         plot.set_plot_bounds_y(-LIMIT..=LIMIT);
     });
+    controls::name(&shown.response, "The density of the noise, highest at 0");
+    shown.response.on_hover_text("How likely each noise value is: a bell around 0");
 }
 
 fn bits_ui(ui: &mut Ui, p: f64, share_of_ones: f64) {
@@ -217,10 +232,12 @@ fn bits_ui(ui: &mut Ui, p: f64, share_of_ones: f64) {
         [Bar::new(value, share).width(0.35).fill(colour), wanted]
     });
     let chart = BarChart::new("the bits", bars.into_iter().flatten().collect()).horizontal().allow_hover(false);
-    side_plot("bits", "the bits").include_x(1.0).show(ui, |plot| {
+    let shown = side_plot("bits", "the bits").include_x(1.0).show(ui, |plot| {
         plot.bar_chart(chart);
         plot.set_plot_bounds_y(-LIMIT..=LIMIT);
     });
+    controls::name(&shown.response, &format!("How often the bits came out: 1 in {:.1}%", 100.0 * share_of_ones));
+    shown.response.on_hover_text("Filled: how often each bit came out. Outlined: how often it should");
 }
 
 #[cfg(test)]

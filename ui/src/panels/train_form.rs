@@ -281,9 +281,10 @@ impl TrainForm {
             .on_hover_text("How far each step goes, after a rise from 0 over the first tenth of the run.");
         ui.add(Slider::new(&mut self.batch_size, 1..=64).logarithmic(true).text("pictures a step"));
         ui.horizontal(|ui| {
-            let label =
-                ui.label("seed").on_hover_text("What the first weights, the examples and their noise descend from.");
-            ui.add(DragValue::new(&mut self.seed).speed(0.1)).labelled_by(label.id);
+            let number = ui.add(DragValue::new(&mut self.seed).speed(0.1));
+            let label = ui.label("seed");
+            number.labelled_by(label.id);
+            label.on_hover_text("What the first weights, the examples and their noise descend from.");
         });
     }
 }

@@ -1,9 +1,9 @@
 //! The clock against the state: two tracks from noise to data, one for what the network is told, one for where the state is.
 
 use bit_diffusion::sampler::Settings;
-use egui::{Align2, FontId, Pos2, Rect, Sense, Stroke, Ui, Vec2, WidgetInfo, pos2};
+use egui::{Align2, FontId, Pos2, Rect, Sense, Stroke, Ui, Vec2, pos2};
 
-use crate::theme::Ink;
+use crate::{controls, theme::Ink};
 
 /// Steps beyond this many are not drawn one by one: their lines would merge.
 const MOST_LINES: usize = 120;
@@ -70,7 +70,7 @@ pub(crate) fn show(ui: &mut Ui, settings: &Settings, current: Option<usize>) {
             format!("The clock against the state, {text}")
         }
     };
-    response.widget_info(|| WidgetInfo::labeled(egui::Role::Image, true, &name));
+    controls::name(&response, &name);
     response.on_hover_text(
         "Each slanted line is one step. Without a time difference the two times are the same and the lines are upright; with it, the state \
          runs ahead and the network is told of more noise than there is.\n\n\

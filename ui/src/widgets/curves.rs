@@ -52,7 +52,7 @@ impl Curves {
         if let Some(mean) = self.means.last() {
             ui.label(format!("{:.4} now", 10.0_f64.powf(mean.y)));
         }
-        still("loss")
+        let shown = still("loss")
             .height(height)
             .y_axis_formatter(|mark, _| format!("{}", (1e4 * 10.0_f64.powf(mark.value)).round() / 1e4))
             .y_grid_spacer(|input: GridInput| log_marks(input.bounds))
@@ -60,11 +60,13 @@ impl Curves {
                 plot.line(Line::new("loss", thin(&self.losses)).color(ink.gamma_multiply(0.35)).width(1.0));
                 plot.line(Line::new("mean loss", thin(&self.means)).color(ink).width(2.0));
             });
+        controls::name(&shown.response, "The loss at each step");
         ui.strong("Learning rate").on_hover_text("How far each step goes: it rises from 0, then stays");
         let rate_ink = Ink::Clock.colour(ui);
-        still("learning rate").height(0.6 * height).include_y(0.0).x_axis_label("step").show(ui, |plot| {
+        let shown = still("learning rate").height(0.6 * height).include_y(0.0).x_axis_label("step").show(ui, |plot| {
             plot.line(Line::new("learning rate", thin(&self.rates)).color(rate_ink).width(2.0));
         });
+        controls::name(&shown.response, "The learning rate at each step");
     }
 }
 

@@ -31,7 +31,9 @@ pub(crate) fn ui(ui: &mut Ui, strategy: SelfCond, now: Moment, size: Vec2) -> Re
     let (state, estimate, told) = (Ink::State.colour(ui), Ink::Estimate.colour(ui), Ink::Clock.colour(ui));
     let at = |x: f32, y: f32| pos2(rect.left() + x * rect.width(), rect.top() + y * rect.height());
 
-    let states = [at(0.14, 0.2), at(0.5, 0.2), at(0.86, 0.2)];
+    // The outer boxes stay inside, however narrow it is.
+    let edge = (42.0 / rect.width()).clamp(0.14, 0.3);
+    let states = [at(edge, 0.2), at(0.5, 0.2), at(1.0 - edge, 0.2)];
     let estimates = [at(0.32, 0.7), at(0.68, 0.7)];
     // The step before.
     arrow(&painter, states[0], estimates[0], plain, 1.0);

@@ -52,6 +52,7 @@ impl HeatMap {
                 plot.vline(VLine::new("shown step", at as f64 + 1.0).color(line).width(2.0).allow_hover(false));
                 plot.pointer_coordinate()
             });
+        controls::name(&shown.response, name);
         let response = shown
             .response
             .on_hover_text("How the bits part: the brighter, the more bits have this value. Click to go to a step");

@@ -9,6 +9,9 @@ use crate::controls;
 /// The slowest and the fastest playing, in steps a second.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1.0..=60.0;
 
+/// With less room than this, in points, the slider goes below the buttons.
+const ONE_ROW: f32 = 700.0;
+
 /// Which step is shown, and whether it moves on by itself.
 pub(crate) struct Player {
     /// The step that is shown, from 0.
@@ -70,9 +73,16 @@ impl Player {
     pub fn ui(&mut self, ui: &mut Ui, n_made: usize, n_steps: usize) {
         self.keys(ui, n_steps);
         ui.add_space(4.0);
-        if controls::is_narrow(ui) {
-            ui.horizontal_wrapped(|ui| self.buttons_ui(ui, n_steps));
-            ui.horizontal(|ui| self.speed_ui(ui));
+        if controls::is_short(ui) {
+            ui.horizontal(|ui| {
+                self.play_ui(ui, n_steps);
+                self.slider_ui(ui, n_made, n_steps);
+            });
+        } else if ui.available_width() < ONE_ROW {
+            ui.horizontal_wrapped(|ui| {
+                self.buttons_ui(ui, n_steps);
+                self.speed_ui(ui);
+            });
             ui.horizontal(|ui| self.slider_ui(ui, n_made, n_steps));
         } else {
             ui.horizontal(|ui| {
@@ -85,12 +95,16 @@ impl Player {
         ui.add_space(4.0);
     }
 
-    fn buttons_ui(&mut self, ui: &mut Ui, n_steps: usize) {
-        let last = n_steps.saturating_sub(1);
+    fn play_ui(&mut self, ui: &mut Ui, n_steps: usize) {
         let text = if self.is_playing() { "Pause" } else { "Play" };
         if ui.add(Button::new(text).min_size([50.0, 0.0].into())).on_hover_text("Space").clicked() {
             self.toggle(n_steps);
         }
+    }
+
+    fn buttons_ui(&mut self, ui: &mut Ui, n_steps: usize) {
+        self.play_ui(ui, n_steps);
+        let last = n_steps.saturating_sub(1);
         for (text, hint, to) in [
             ("Rewind", "Back to the noise (Home)", 0),
             ("Previous", "One step towards the noise (left arrow)", self.shown.saturating_sub(1)),

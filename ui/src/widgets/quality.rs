@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bit_diffusion::engine::{Frame, ShapesScore};
 use egui::{Color32, Ui};
-use egui_plot::{Corner, Legend, Line, VLine};
+use egui_plot::{Line, VLine};
 
 use crate::controls;
 
@@ -26,7 +26,7 @@ pub(crate) fn words(score: Option<ShapesScore>) -> Option<String> {
     Some(format!("{:.1}% of pixels in a wrong colour, {:.0}% flawless scenes", 100.0 * off_palette, 100.0 * scenes))
 }
 
-/// Draws the chains over `n_steps` steps; says which step was clicked or dragged to.
+/// Draws the chains, each in the colour of its title, over `n_steps` steps; says which step was clicked or dragged to.
 pub(crate) fn ui(
     ui: &mut Ui,
     id: &str,
@@ -48,11 +48,8 @@ pub(crate) fn ui(
         )
     };
     ui.weak(text).on_hover_text(hint);
-    let mut plot = controls::still_plot(id).height(height).include_y(0.0).include_y(100.0);
-    plot = plot.include_x(1.0).include_x(n_steps.max(2) as f64);
-    if series.len() > 1 {
-        plot = plot.legend(Legend::default().position(Corner::RightBottom));
-    }
+    let plot = controls::still_plot(id).height(height).include_y(0.0).include_y(100.0);
+    let plot = plot.include_x(1.0).include_x(n_steps.max(2) as f64);
     let line_colour = ui.visuals().text_color();
     let drawn = plot.show(ui, |plot| {
         for one in series {
@@ -63,6 +60,7 @@ pub(crate) fn ui(
         plot.vline(VLine::new("", (shown + 1) as f64).color(line_colour));
         plot.pointer_coordinate()
     });
+    controls::name(&drawn.response, text);
     let is_pressed = drawn.response.clicked() || drawn.response.dragged();
     let at = drawn.inner.filter(|_| is_pressed)?;
     Some((at.x.round().max(1.0) as usize).min(n_steps.max(1)) - 1)

@@ -9,11 +9,8 @@ use crate::{
 };
 
 impl Kept for Bits {
-    const NAME: &str = "bits";
-
     fn shown(&self) -> Shown {
         Shown {
-            name: Self::NAME,
             chains: ShownChain::of("chain", &self.track).into_iter().collect(),
             tables: self.histograms().into_iter().collect(),
             settings: self.saved(),

@@ -10,8 +10,6 @@ use crate::{
 };
 
 impl Kept for Captions {
-    const NAME: &str = "captions";
-
     fn shown(&self) -> Shown {
         let made: Vec<&Made> = self.rows.iter().filter_map(|row| row.made.as_ref()).collect();
         let mut tables = Vec::new();
@@ -22,14 +20,7 @@ impl Kept for Captions {
             let model = self.captioners.name(made.request.model);
             command_line::caption_line(&made.request, made.captioner.method, model)
         });
-        Shown {
-            name: Self::NAME,
-            pictures: vec![self.gallery.shown()],
-            tables,
-            line,
-            settings: self.saved(),
-            ..Shown::default()
-        }
+        Shown { pictures: vec![self.gallery.shown()], tables, line, settings: self.saved(), ..Shown::default() }
     }
 
     fn saved(&self) -> Saved {

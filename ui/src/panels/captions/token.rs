@@ -75,18 +75,27 @@ pub(super) fn ui(ui: &mut Ui, captioner: &CaptionerInfo, token: &TokenView, titl
     }
     let digits: Vec<&str> = bits.iter().map(|bit| if *bit > 0.0 { "1" } else { "0" }).collect();
     ui.label(format!("{title}: {word}, {percent:.0}% sure, bits {}", digits.join(" "))).on_hover_text(sure);
-    ui.horizontal_wrapped(|ui| {
+    ui.horizontal_top(|ui| {
         bars::ui(ui, bits, captioner.codec.scale() as f32);
-        ui.weak("One flip away,\nthe least decided\nbit first:").on_hover_text(
-            "Bit 0 first. Above the line, the threshold 0, a bit is a 1; the thin lines are the two values that clean bits have. A bit on the \
-             wrong side of the line makes another word of it: one of these.",
-        );
+        ui.add_space(8.0);
+        ui.vertical(|ui| neighbours_ui(ui, captioner, bits));
+    });
+}
+
+/// The words one flip away.
+fn neighbours_ui(ui: &mut Ui, captioner: &CaptionerInfo, bits: &[f32]) {
+    ui.weak("One flip away, the least decided bit first:").on_hover_text(
+        "Bit 0 first. Above the line, the threshold 0, a bit is a 1; the thin lines are the two values that clean bits have. A bit on the \
+         wrong side of the line makes another word of it: one of these.",
+    );
+    ui.horizontal_wrapped(|ui| {
         for Neighbour { bit, distance, id, is_outside } in neighbours(&captioner.codec, bits) {
             Frame::group(ui.style()).inner_margin(3.0).show(ui, |ui| {
                 ui.vertical(|ui| {
                     let other = ui.label(piece(captioner, id));
                     ui.small(format!("bit {bit}, {distance:.2}"));
-                    let outside = if is_outside { "\n\nNo word has that code: it is read without its highest bit" } else { "" };
+                    let outside =
+                        if is_outside { "\n\nNo word has that code: it is read without its highest bit" } else { "" };
                     other.on_hover_text(format!("Bit {bit} is {distance:.2} away from the threshold{outside}"));
                 });
             });

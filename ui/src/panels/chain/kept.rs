@@ -10,8 +10,6 @@ use crate::{
 };
 
 impl Kept for Chain {
-    const NAME: &str = "chain";
-
     fn shown(&self) -> Shown {
         let n_tracks = if self.wanted.branch.is_some() { 2 } else { 1 };
         let grids = self.grids.iter().take(n_tracks);
@@ -19,13 +17,11 @@ impl Kept for Chain {
             grids.flat_map(|grids| self.look.sources.iter().filter_map(|source| grids[*source as usize].view.shown()));
         let tracks = [("first", &self.main), ("second", &self.branch)];
         Shown {
-            name: Self::NAME,
             pictures: vec![row.cloned().collect()],
             chains: tracks.into_iter().take(n_tracks).filter_map(|(name, track)| ShownChain::of(name, track)).collect(),
             film: Some((self.look.sources.clone(), self.look.reading)),
-            tables: Vec::new(),
-            line: None,
             settings: self.saved(),
+            ..Shown::default()
         }
     }
 

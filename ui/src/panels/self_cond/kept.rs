@@ -10,19 +10,15 @@ use crate::{
 };
 
 impl Kept for SelfCond {
-    const NAME: &str = "self-conditioning";
-
     fn shown(&self) -> Shown {
         let strategies = self.wanted.strategies();
         let chains = self.columns.iter().zip(strategies);
         Shown {
-            name: Self::NAME,
             pictures: vec![self.columns.iter().filter_map(|column| column.view.shown().cloned()).collect()],
             chains: chains.filter_map(|(column, strategy)| ShownChain::of(strategy.label(), &column.track)).collect(),
             film: Some((vec![Source::Estimate], Reading::Threshold)),
-            tables: Vec::new(),
-            line: None,
             settings: self.saved(),
+            ..Shown::default()
         }
     }
 

@@ -10,8 +10,6 @@ use crate::{
 };
 
 impl Kept for TimeDifference {
-    const NAME: &str = "time-difference";
-
     fn shown(&self) -> Shown {
         let mut pictures = vec![self.views.iter().filter_map(|view| view.shown().cloned()).collect()];
         let cells = self.sweep.rows();
@@ -40,13 +38,12 @@ impl Kept for TimeDifference {
         }
         let tracks = [("with", &self.with_td), ("without", &self.without)];
         Shown {
-            name: Self::NAME,
             pictures,
             chains: tracks.into_iter().filter_map(|(name, track)| ShownChain::of(name, track)).collect(),
             film: Some((vec![Source::Estimate], Reading::Threshold)),
             tables,
-            line: None,
             settings: self.saved(),
+            ..Shown::default()
         }
     }
 
@@ -64,6 +61,6 @@ impl Kept for TimeDifference {
         if let Some(times) = saved.value("big_step") {
             self.big_step.set_times(times);
         }
-        self.undo = Undo::new((self.settings, self.seed));
+        self.undo = Undo::new(self.wanted());
     }
 }

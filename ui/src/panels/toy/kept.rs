@@ -2,15 +2,13 @@
 
 use bit_diffusion::saved::Saved;
 
-use super::{ToyPanel, Undo};
+use super::{Toy, Undo};
 use crate::{
     export::{Shown, Table},
     kept::{Kept, restore_settings},
 };
 
-impl Kept for ToyPanel {
-    const NAME: &str = "one-bit";
-
+impl Kept for Toy {
     fn shown(&self) -> Shown {
         let mut tables = Vec::new();
         if let Some((_, Ok(paths))) = &self.paths {
@@ -23,7 +21,7 @@ impl Kept for ToyPanel {
             }
             tables.push(table);
         }
-        Shown { name: Self::NAME, tables, settings: self.saved(), ..Shown::default() }
+        Shown { tables, settings: self.saved(), ..Shown::default() }
     }
 
     fn saved(&self) -> Saved {

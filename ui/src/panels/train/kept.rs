@@ -9,8 +9,6 @@ use crate::{
 };
 
 impl Kept for Train {
-    const NAME: &str = "train";
-
     fn shown(&self) -> Shown {
         let mut tables = Vec::new();
         if !self.curves.is_empty() {
@@ -21,7 +19,7 @@ impl Kept for Train {
             tables.push(table);
         }
         let pictures = vec![self.view.shown().cloned().into_iter().collect()];
-        Shown { name: Self::NAME, pictures, tables, settings: self.saved(), ..Shown::default() }
+        Shown { pictures, tables, settings: self.saved(), ..Shown::default() }
     }
 
     fn saved(&self) -> Saved {
