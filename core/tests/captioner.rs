@@ -3,6 +3,8 @@
 //!
 //! Tolerances: those of the U-Net, for the same reasons.
 
+mod twin;
+
 use std::ops::ControlFlow;
 
 use bit_diffusion::{
@@ -15,10 +17,11 @@ use bit_diffusion::{
     train::{CaptionBatch, CaptionData, Draw, Event, Kind, Network as _, Plan, Run, TrainConfig, Trainer, loss},
 };
 use burn::{
-    module::{Module as _, ModuleMapper, ModuleVisitor, Param},
-    tensor::{Device, Gradients, Tensor},
+    module::Module as _,
+    tensor::{Device, Tensor},
 };
 use serde::Deserialize;
+use twin::{Fill, Sums};
 
 #[derive(Deserialize)]
 struct Case {
@@ -27,31 +30,6 @@ struct Case {
     output: Vec<f32>,
     loss: f32,
     gradients: Vec<[f32; 2]>,
-}
-
-/// Fills every parameter, in the order of declaration, from one generator.
-struct Fill {
-    rng: Rng,
-}
-
-impl ModuleMapper for Fill {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let rng = &mut self.rng;
-        param.map(|tensor| rng.normal_tensor(tensor.dims(), &tensor.device()).mul_scalar(0.2).require_grad())
-    }
-}
-
-/// Collects the sum of each parameter's gradient, and of its absolute value.
-struct Sums<'a> {
-    gradients: &'a Gradients,
-    sums: Vec<[f32; 2]>,
-}
-
-impl ModuleVisitor for Sums<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let gradient = param.val().grad(self.gradients).expect("every parameter is used");
-        self.sums.push([gradient.clone().sum().into_scalar(), gradient.abs().sum().into_scalar()]);
-    }
 }
 
 fn config(method: Method) -> CaptionerConfig {

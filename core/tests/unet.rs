@@ -4,6 +4,7 @@
 //! gradients are sums over up to a thousand such terms, compared relative to the sum of their sizes, to 1e-3.
 
 mod tiny;
+mod twin;
 
 use bit_diffusion::{
     bits::Encoding,
@@ -11,11 +12,9 @@ use bit_diffusion::{
     objective::{Loss, Prediction},
     rng::Rng,
 };
-use burn::{
-    module::{Module, ModuleMapper, ModuleVisitor, Param},
-    tensor::{Device, Gradients, Tensor},
-};
+use burn::{module::Module, tensor::Device};
 use serde::Deserialize;
+use twin::{Fill, Sums};
 
 #[derive(Deserialize)]
 struct Case {
@@ -25,31 +24,6 @@ struct Case {
     output: Vec<f32>,
     loss: f32,
     gradients: Vec<[f32; 2]>,
-}
-
-/// Fills every parameter, in the order of declaration, from one generator.
-struct Fill {
-    rng: Rng,
-}
-
-impl ModuleMapper for Fill {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let rng = &mut self.rng;
-        param.map(|tensor| rng.normal_tensor(tensor.dims(), &tensor.device()).mul_scalar(0.2).require_grad())
-    }
-}
-
-/// Collects the sum of each parameter's gradient, and of its absolute value.
-struct Sums<'a> {
-    gradients: &'a Gradients,
-    sums: Vec<[f32; 2]>,
-}
-
-impl ModuleVisitor for Sums<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let gradient = param.val().grad(self.gradients).expect("every parameter is used");
-        self.sums.push([gradient.clone().sum().into_scalar(), gradient.abs().sum().into_scalar()]);
-    }
 }
 
 fn config(output: Output) -> UNetConfig {
