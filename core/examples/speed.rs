@@ -88,8 +88,8 @@ fn main() -> Result<()> {
 }
 
 enum Subject {
-    Pictures(Bench<UNetConfig>),
-    Captions(Bench<CaptionerConfig>),
+    Pictures(Box<Bench<UNetConfig>>),
+    Captions(Box<Bench<CaptionerConfig>>),
 }
 
 /// A network, and a training run of such a one.
@@ -106,13 +106,13 @@ fn load(demo: Demo) -> Result<(Subject, Value)> {
             let config = checkpoint::inspect(bytes)?.config;
             let network = checkpoint::load_network(bytes, &device)?;
             let answer = json!({ "config": config, "parameters": network.parameters() });
-            (Subject::Pictures(Bench { network, config, run: None }), answer)
+            (Subject::Pictures(Box::new(Bench { network, config, run: None })), answer)
         }
         Kind::Captions => {
             let config = checkpoint::inspect_captioner(bytes)?.config;
             let network = checkpoint::load_captioner(bytes, &device)?;
             let answer = json!({ "config": config, "parameters": network.parameters() });
-            (Subject::Captions(Bench { network, config, run: None }), answer)
+            (Subject::Captions(Box::new(Bench { network, config, run: None })), answer)
         }
     })
 }
@@ -122,12 +122,12 @@ fn make(kind: Kind, config: Value) -> Result<Subject> {
         Kind::Pictures => {
             let config: UNetConfig = serde_json::from_value(config)?;
             let network = config.init(0, &Device::flex())?;
-            Subject::Pictures(Bench { network, config: TrainConfig::new(config), run: None })
+            Subject::Pictures(Box::new(Bench { network, config: TrainConfig::new(config), run: None }))
         }
         Kind::Captions => {
             let config: CaptionerConfig = serde_json::from_value(config)?;
             let network = config.init(0, &Device::flex())?;
-            Subject::Captions(Bench { network, config: TrainConfig::new(config), run: None })
+            Subject::Captions(Box::new(Bench { network, config: TrainConfig::new(config), run: None }))
         }
     })
 }

@@ -12,6 +12,8 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::exp::sigmoid;
+
 /// Numbers summed side by side, so that sums can use vectors.
 const LANES: usize = 16;
 
@@ -193,7 +195,7 @@ fn backward_group(
 
 /// Mean and standard deviation.
 #[inline(always)]
-fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
+pub(super) fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
     let n = x.len() as f32;
     let mean = sum(x, |_, x| x) / n;
     let variance = sum(x, |_, x| (x - mean) * (x - mean)) / n;
@@ -202,7 +204,7 @@ fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
 
 /// The sum of a function of index and value.
 #[inline(always)]
-fn sum(x: &[f32], f: impl Fn(usize, f32) -> f32) -> f32 {
+pub(super) fn sum(x: &[f32], f: impl Fn(usize, f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for (i, chunk) in chunks.iter().enumerate() {
@@ -212,41 +214,4 @@ fn sum(x: &[f32], f: impl Fn(usize, f32) -> f32) -> f32 {
     }
     let rest: f32 = rest.iter().enumerate().map(|(i, x)| f(chunks.len() * LANES + i, *x)).sum();
     lanes.iter().sum::<f32>() + rest
-}
-
-#[inline(always)]
-fn sigmoid(z: f32) -> f32 {
-    1.0 / (1.0 + exp(-z))
-}
-
-/// eˣ to a few units in the last place, in operations that a compiler can turn into vectors.
-#[inline(always)]
-fn exp(x: f32) -> f32 {
-    /// 1.5·2²³: adding it rounds to a whole number, which then stands in the lowest bits.
-    const ROUND: f32 = 12_582_912.0;
-    // ln 2 in two parts, the first with few bits, so that its multiples are exact.
-    const LN_2_HIGH: f32 = 0.693_359_4;
-    const LN_2_LOW: f32 = -2.121_944_4e-4;
-    let x = x.clamp(-87.0, 88.0);
-    let rounded = x * std::f32::consts::LOG2_E + ROUND;
-    let whole = rounded - ROUND;
-    let r = x - whole * LN_2_HIGH - whole * LN_2_LOW;
-    // Taylor's series to r⁶; |r| is at most ln 2/2.
-    let series = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))));
-    f32::from_bits(series.to_bits().wrapping_add(rounded.to_bits() << 23))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exp_is_exact_to_a_few_units() {
-        for i in -8700..=8800 {
-            let x = i as f32 / 100.0;
-            let exact = f64::from(x).exp();
-            assert!((f64::from(exp(x)) / exact - 1.0).abs() < 5e-7, "{x}");
-        }
-        assert!(exp(f32::NEG_INFINITY) < 1e-37 && exp(f32::NAN).is_nan() && exp(1000.0).is_finite());
-    }
 }
