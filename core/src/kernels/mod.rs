@@ -16,6 +16,7 @@ mod packed;
 mod planes;
 mod product;
 mod tokens;
+mod vectors;
 
 use burn::{
     backend::Dispatch,

@@ -1,7 +1,8 @@
 //! What happens to whole planes of pixels besides convolutions, in one pass on the CPU: doubling, and the sum of two branches.
 
-use pulp::Arch;
 use rayon::prelude::*;
+
+use super::vectors::in_vectors;
 
 /// Numbers in one task of a sum.
 const VALUES: usize = 1 << 15;
@@ -38,22 +39,24 @@ pub(super) fn upsample_backward(dy: &[f32], area: usize, width: usize) -> Vec<f3
 
 /// `(x + y)·factor`, into the numbers of `y`.
 pub(super) fn sum_scaled(x: &[f32], y: &mut [f32], factor: f32) {
-    y.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).for_each(|(y, x)| {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || y.iter_mut().zip(x).for_each(|(y, x)| *y = (x + *y) * factor),
-        );
-    });
+    y.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).for_each(|(y, x)| sum_values(x, y, factor));
+}
+
+in_vectors! {
+    fn sum_values<'a>(x: &'a [f32], y: &'a mut [f32], factor: f32) {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = (x + *y) * factor);
+    }
 }
 
 /// `x·factor`.
 pub(super) fn scaled(x: &[f32], factor: f32) -> Vec<f32> {
     let mut y = vec![0.0; x.len()];
-    y.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).for_each(|(y, x)| {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || y.iter_mut().zip(x).for_each(|(y, x)| *y = x * factor),
-        );
-    });
+    y.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).for_each(|(y, x)| scale_values(x, y, factor));
     y
+}
+
+in_vectors! {
+    fn scale_values<'a>(x: &'a [f32], y: &'a mut [f32], factor: f32) {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x * factor);
+    }
 }

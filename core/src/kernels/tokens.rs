@@ -5,12 +5,12 @@
     reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
 )]
 
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{
     exp::normal_share,
     norm::{moments, sum},
+    vectors::in_vectors,
 };
 
 /// Tokens in one task. It decides in which order gradients are summed, so it depends on nothing.
@@ -23,21 +23,22 @@ const VALUES: usize = 1 << 14;
 pub(super) fn normalise(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
     let width = weight.len();
     let mut y = vec![0.0; x.len()];
-    y.par_chunks_mut(ROWS * width).zip(x.par_chunks(ROWS * width)).for_each(|(y, x)| {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (y, x) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
-                    let (mean, deviation) = moments(x, epsilon);
-                    let factor = deviation.recip();
-                    for (((y, x), weight), bias) in y.iter_mut().zip(x).zip(weight).zip(bias) {
-                        *y = (x - mean) * factor * weight + bias;
-                    }
-                }
-            },
-        );
-    });
+    let tasks = y.par_chunks_mut(ROWS * width).zip(x.par_chunks(ROWS * width));
+    tasks.for_each(|(y, x)| normalise_rows(x, weight, bias, epsilon, y));
     y
+}
+
+in_vectors! {
+    fn normalise_rows<'a>(x: &'a [f32], weight: &'a [f32], bias: &'a [f32], epsilon: f32, y: &'a mut [f32]) {
+        let width = weight.len();
+        for (y, x) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
+            let (mean, deviation) = moments(x, epsilon);
+            let factor = deviation.recip();
+            for (((y, x), weight), bias) in y.iter_mut().zip(x).zip(weight).zip(bias) {
+                *y = (x - mean) * factor * weight + bias;
+            }
+        }
+    }
 }
 
 /// The gradients of [`normalise`]: of the input, of the weight and of the bias.
@@ -49,15 +50,7 @@ pub(super) fn normalise_backward(x: &[f32], weight: &[f32], epsilon: f32, dy: &[
     let sums: Vec<[Vec<f32>; 2]> = tasks
         .map(|((dx, x), dy)| {
             let mut sums = [vec![0.0; width], vec![0.0; width]];
-            Arch::new().dispatch(
-                #[inline(always)]
-                || {
-                    let rows = x.chunks_exact(width).zip(dy.chunks_exact(width));
-                    for (dx, (x, dy)) in dx.chunks_exact_mut(width).zip(rows) {
-                        normalise_row_backward(x, weight, epsilon, dy, dx, &mut sums);
-                    }
-                },
-            );
+            normalise_rows_backward(x, weight, epsilon, dy, dx, &mut sums);
             sums
         })
         .collect();
@@ -67,6 +60,23 @@ pub(super) fn normalise_backward(x: &[f32], weight: &[f32], epsilon: f32, dy: &[
         out[2].iter_mut().zip(bias).for_each(|(sum, value)| *sum += value);
     }
     out
+}
+
+in_vectors! {
+    fn normalise_rows_backward<'a>(
+        x: &'a [f32],
+        weight: &'a [f32],
+        epsilon: f32,
+        dy: &'a [f32],
+        dx: &'a mut [f32],
+        sums: &'a mut [Vec<f32>; 2],
+    ) {
+        let width = weight.len();
+        let rows = x.chunks_exact(width).zip(dy.chunks_exact(width));
+        for (dx, (x, dy)) in dx.chunks_exact_mut(width).zip(rows) {
+            normalise_row_backward(x, weight, epsilon, dy, dx, sums);
+        }
+    }
 }
 
 #[inline(always)]
@@ -96,30 +106,31 @@ fn normalise_row_backward(
 /// `x·Φ(x)`, where Φ is the normal distribution.
 pub(super) fn gelu(x: &[f32]) -> Vec<f32> {
     let mut y = vec![0.0; x.len()];
-    y.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).for_each(|(y, x)| {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || y.iter_mut().zip(x).for_each(|(y, x)| *y = x * normal_share(*x).0),
-        );
-    });
+    y.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).for_each(|(y, x)| gelu_values(x, y));
     y
+}
+
+in_vectors! {
+    fn gelu_values<'a>(x: &'a [f32], y: &'a mut [f32]) {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = x * normal_share(*x).0);
+    }
 }
 
 /// `dy·(Φ(x) + x·φ(x))`.
 pub(super) fn gelu_backward(x: &[f32], dy: &[f32]) -> Vec<f32> {
-    /// 1/√(2π).
-    const PEAK: f32 = 0.398_942_3;
     let mut dx = vec![0.0; x.len()];
-    dx.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).zip(dy.par_chunks(VALUES)).for_each(|((dx, x), dy)| {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                for (dx, (x, dy)) in dx.iter_mut().zip(x.iter().zip(dy)) {
-                    let (share, bell) = normal_share(*x);
-                    *dx = dy * (share + x * PEAK * bell);
-                }
-            },
-        );
-    });
+    let tasks = dx.par_chunks_mut(VALUES).zip(x.par_chunks(VALUES)).zip(dy.par_chunks(VALUES));
+    tasks.for_each(|((dx, x), dy)| gelu_values_backward(x, dy, dx));
     dx
+}
+
+in_vectors! {
+    fn gelu_values_backward<'a>(x: &'a [f32], dy: &'a [f32], dx: &'a mut [f32]) {
+        /// 1/√(2π).
+        const PEAK: f32 = 0.398_942_3;
+        for (dx, (x, dy)) in dx.iter_mut().zip(x.iter().zip(dy)) {
+            let (share, bell) = normal_share(*x);
+            *dx = dy * (share + x * PEAK * bell);
+        }
+    }
 }
