@@ -31,9 +31,11 @@ TURN = 0.2
 class Contender:
     """A program that answers questions."""
 
+    threads = 2
+
     def __init__(self, name, command):
         self.name = name
-        environment = os.environ | {"RAYON_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+        environment = os.environ | {"RAYON_NUM_THREADS": str(Contender.threads), "OMP_NUM_THREADS": str(Contender.threads)}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
     def ask(self, question, **given):
@@ -234,7 +236,9 @@ def main():
     parser.add_argument("--chain", type=int, default=100, help="steps of the whole chain")
     parser.add_argument("--only", choices=["contest", "self-conditioning", "growth"])
     parser.add_argument("--model", choices=MODELS)
+    parser.add_argument("--threads", type=int, default=2, help="of each contender; 1 suffers least from a busy machine")
     given = parser.parse_args()
+    Contender.threads = given.threads
     given.out.mkdir(parents=True, exist_ok=True)
     table = Table(given.out, given.rounds)
     for model in [given.model] if given.model else MODELS:

@@ -121,8 +121,7 @@ class Torch(Subject):
         weights = load_file(out)
         self.fill(self.student, [weights[f"weights.{name}"] for name, _ in self.parameters])
         self.ema = [parameter.detach().clone() for parameter in self.student.parameters()]
-        rate = self.train_config["learning_rate"] / self.train_config["n_warmup_steps"]
-        self.adam = torch.optim.Adam(self.student.parameters(), lr=rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
+        self.adam = torch.optim.Adam(self.student.parameters(), betas=(0.9, 0.999), eps=1e-8, fused=True)
         self.n_steps, self.share = 0, self_cond_share
         if self.is_captioner:
             words = torch.from_numpy(symbols(batch * self.config["length"], self.words).reshape(batch, -1))
@@ -168,6 +167,8 @@ class Torch(Subject):
         self.adam.zero_grad(set_to_none=True)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0, foreach=True)
+        rise = (self.n_steps + 1) / self.train_config["n_warmup_steps"]
+        self.adam.param_groups[0]["lr"] = self.train_config["learning_rate"] * min(1, rise)
         self.adam.step()
         decay = min(self.train_config["ema_decay"], (1 + self.n_steps) / (10 + self.n_steps))
         with torch.no_grad():

@@ -5,6 +5,7 @@ Everything random descends from the seeds of core/examples/speed.rs, by the gene
 
 import json
 import math
+import os
 import pathlib
 import sys
 import time
@@ -14,7 +15,8 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "core/tests/golden"))
 from reference import Rng, gamma_paper  # noqa: E402
 
-THREADS = 2
+# As many as the driver says.
+THREADS = int(os.environ["OMP_NUM_THREADS"])
 # Initial noise, pictures to caption, what is learned from.
 NOISE, PICTURES, LESSON = 1, 2, 3
 

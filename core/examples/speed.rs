@@ -26,6 +26,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The same as the desktop program's.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The seed of initial noise.
 const NOISE: u64 = 1;
 /// The seed of pictures to caption.

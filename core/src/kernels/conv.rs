@@ -14,7 +14,11 @@
 use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::product::{Bias, Matrix, Panels, Product};
+use super::{
+    norm::sum,
+    product::{Bias, Matrix, Panels, Product},
+    vectors::in_vectors,
+};
 
 /// Vectors of output channels that weights are packed for.
 const PACKED: usize = 2;
@@ -94,12 +98,18 @@ pub(super) fn w_backward(shape: Shape, x: &[f32], dy: &[f32]) -> Vec<f32> {
 pub(super) fn bias_backward(shape: Shape, dy: &[f32]) -> Vec<f32> {
     let area = shape.out_height() * shape.out_width();
     let mut out = vec![0.0; shape.to];
-    for picture in dy.chunks_exact(shape.to * area) {
-        for (sum, plane) in out.iter_mut().zip(picture.chunks_exact(area)) {
-            *sum += plane.iter().sum::<f32>();
-        }
-    }
+    out.par_iter_mut()
+        .enumerate()
+        .with_min_len(8)
+        .for_each(|(channel, sum)| sum_planes(dy, area, shape.to, channel, sum));
     out
+}
+
+in_vectors! {
+    /// The sum of one of `of` channels over all pictures.
+    fn sum_planes<'a>(dy: &'a [f32], area: usize, of: usize, channel: usize, out: &'a mut f32) {
+        *out = dy.chunks_exact(area).skip(channel).step_by(of).map(|plane| sum(plane, |_, value| value)).sum();
+    }
 }
 
 /// Puts zeros between the pixels of a strided output, so that its gradient is one of a plain convolution.
