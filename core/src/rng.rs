@@ -5,6 +5,7 @@
 //! can change a bit.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use rayon::prelude::*;
 
 /// `SplitMix64`'s increment: the golden ratio in 64 bits.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -34,6 +35,11 @@ impl Rng {
         mix(self.state)
     }
 
+    /// The stream as it is after `n` more numbers.
+    fn ahead(&self, n: usize) -> Self {
+        Self { state: self.state.wrapping_add(GOLDEN.wrapping_mul(n as u64)) }
+    }
+
     /// A number strictly between 0 and 1.
     pub fn uniform(&mut self) -> f64 {
         // 52 bits and a half: the ends 0 and 1 cannot come up, so its logarithm is always finite.
@@ -48,14 +54,18 @@ impl Rng {
 
     /// `n` numbers from the standard normal distribution.
     pub fn normals(&mut self, n: usize) -> Vec<f32> {
-        let mut out = Vec::with_capacity(n + 1);
-        while out.len() < n {
+        let n_pairs = n.div_ceil(2);
+        let mut pairs = vec![[0.0; 2]; n_pairs];
+        // The state only counts, so every pair knows where in the stream it stands, and the cores share the work.
+        pairs.par_iter_mut().with_min_len(256).enumerate().for_each(|(i, pair)| {
+            let mut rng = self.ahead(2 * i);
             // Box–Muller: two uniform numbers give two independent normal ones.
-            let radius = libm::sqrt(-2.0 * libm::log(self.uniform()));
-            let angle = std::f64::consts::TAU * self.uniform();
-            out.push((radius * libm::cos(angle)) as f32);
-            out.push((radius * libm::sin(angle)) as f32);
-        }
+            let radius = libm::sqrt(-2.0 * libm::log(rng.uniform()));
+            let angle = std::f64::consts::TAU * rng.uniform();
+            *pair = [(radius * libm::cos(angle)) as f32, (radius * libm::sin(angle)) as f32];
+        });
+        *self = self.ahead(2 * n_pairs);
+        let mut out = pairs.into_flattened();
         out.truncate(n);
         out
     }

@@ -28,6 +28,10 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 
+/// See the workspace's Cargo.toml.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     env_logger::init();
     // A wrong flag ends the program here, with 2.

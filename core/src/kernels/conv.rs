@@ -14,11 +14,17 @@
 use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;
 
-/// Vectors of output channels in one tile.
-const V: usize = 2;
+use super::{
+    norm::sum,
+    product::{Bias, Matrix, Panels, Product},
+    vectors::in_vectors,
+};
 
-/// The most numbers a tile has: 8 pixels × 2 vectors of 16.
-const MAX_TILE: usize = 8 * V * 16;
+/// Vectors of output channels that weights are packed for.
+const PACKED: usize = 2;
+
+/// The most numbers a tile has: 16 vectors of 16.
+const MAX_TILE: usize = 16 * 16;
 
 /// The sizes of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +60,23 @@ impl Shape {
     }
 }
 
-/// `y = x ∗ w + bias`.
+/// Weights as the convolution of this machine wants them; the same for kernels of one pixel.
+///
+/// `shape` is that of the convolution forward, also for the weights of the way back.
+pub(super) fn pack(shape: Shape, w: &[f32], order: Order) -> Vec<f32> {
+    let shape = match order {
+        Order::Forward => shape,
+        Order::Backward => shape.transposed(),
+    };
+    if shape.size == 1 { w.to_vec() } else { Arch::new().dispatch(Pack { shape, w, order }) }
+}
+
+/// `y = x ∗ w + bias`, with packed weights.
 pub(super) fn forward(shape: Shape, x: &[f32], w: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     Arch::new().dispatch(Forward { shape, x, w, bias, order: Order::Forward })
 }
 
-/// The gradient of the input.
+/// The gradient of the input, with weights packed for the way back.
 pub(super) fn x_backward(shape: Shape, w: &[f32], dy: &[f32]) -> Vec<f32> {
     let transposed = shape.transposed();
     let spread;
@@ -81,12 +98,18 @@ pub(super) fn w_backward(shape: Shape, x: &[f32], dy: &[f32]) -> Vec<f32> {
 pub(super) fn bias_backward(shape: Shape, dy: &[f32]) -> Vec<f32> {
     let area = shape.out_height() * shape.out_width();
     let mut out = vec![0.0; shape.to];
-    for picture in dy.chunks_exact(shape.to * area) {
-        for (sum, plane) in out.iter_mut().zip(picture.chunks_exact(area)) {
-            *sum += plane.iter().sum::<f32>();
-        }
-    }
+    out.par_iter_mut()
+        .enumerate()
+        .with_min_len(8)
+        .for_each(|(channel, sum)| sum_planes(dy, area, shape.to, channel, sum));
     out
+}
+
+in_vectors! {
+    /// The sum of one of `of` channels over all pictures.
+    fn sum_planes<'a>(dy: &'a [f32], area: usize, of: usize, channel: usize, out: &'a mut f32) {
+        *out = dy.chunks_exact(area).skip(channel).step_by(of).map(|plane| sum(plane, |_, value| value)).sum();
+    }
 }
 
 /// Puts zeros between the pixels of a strided output, so that its gradient is one of a plain convolution.
@@ -105,8 +128,8 @@ fn spread_out(shape: Shape, dy: &[f32]) -> Vec<f32> {
 }
 
 /// Which weights a convolution uses: its own, or those of the way back (channels swapped, taps mirrored).
-#[derive(Clone, Copy, PartialEq)]
-enum Order {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Order {
     Forward,
     Backward,
 }
@@ -158,16 +181,17 @@ impl WithSimd for Forward<'_> {
         let step = (self.shape.size, self.shape.stride);
         if S::F32_LANES == 16 {
             match step {
-                (3, 1) => self.run::<S, 8, 3, 1>(simd),
-                (3, 2) => self.run::<S, 8, 3, 2>(simd),
-                (1, 1) => self.run::<S, 8, 1, 1>(simd),
+                (3, 1) if self.wants_small_tasks::<S>() => self.run::<S, 16, 1, 3, 1>(simd),
+                (3, 1) => self.run::<S, 8, 2, 3, 1>(simd),
+                (3, 2) => self.run::<S, 8, 2, 3, 2>(simd),
+                (1, 1) => self.run_pointwise(simd),
                 _ => unreachable!("kernels::conv2d lets only these through"),
             }
         } else {
             match step {
-                (3, 1) => self.run::<S, 4, 3, 1>(simd),
-                (3, 2) => self.run::<S, 4, 3, 2>(simd),
-                (1, 1) => self.run::<S, 4, 1, 1>(simd),
+                (3, 1) => self.run::<S, 4, 2, 3, 1>(simd),
+                (3, 2) => self.run::<S, 4, 2, 3, 2>(simd),
+                (1, 1) => self.run_pointwise(simd),
                 _ => unreachable!("kernels::conv2d lets only these through"),
             }
         }
@@ -175,29 +199,37 @@ impl WithSimd for Forward<'_> {
 }
 
 impl Forward<'_> {
+    /// Whether tiles of two vectors would leave cores without work, and one of many pixels fits into a row.
     #[inline(always)]
-    fn run<S: Simd, const P: usize, const K: usize, const STRIDE: usize>(self, simd: S) -> Vec<f32> {
-        let Self { shape, x, w, bias, order } = self;
+    fn wants_small_tasks<S: Simd>(&self) -> bool {
+        let n_tasks = self.shape.batch * self.shape.to.div_ceil(2 * S::F32_LANES);
+        n_tasks < rayon::current_num_threads() && self.shape.to > S::F32_LANES && self.shape.out_width() >= 16
+    }
+
+    #[inline(always)]
+    fn run<S: Simd, const P: usize, const V: usize, const K: usize, const STRIDE: usize>(self, simd: S) -> Vec<f32> {
+        let Self { shape, x, w, bias, .. } = self;
         let padded = Padded::new(shape, x, P);
         let lanes = S::F32_LANES * V;
-        let weights = pack_weights(shape, w, order, lanes);
         let bias_packed: Vec<f32> = {
             let mut b = bias.map_or_else(Vec::new, <[f32]>::to_vec);
             b.resize(shape.to.next_multiple_of(lanes), 0.0);
             b
         };
         let area = shape.out_height() * shape.out_width();
-        let per_block = shape.from * K * K * lanes;
+        let per_block = shape.from * K * K * S::F32_LANES * PACKED;
         let mut out = vec![0.0; shape.out_len()];
         out.par_chunks_exact_mut(shape.to * area).enumerate().for_each(|(b, picture)| {
             let x = &padded.values[b * shape.from * padded.plane..][..shape.from * padded.plane];
             picture.par_chunks_mut(lanes * area).enumerate().for_each(|(block, out)| {
-                let tiles = Tiles::<P, K, STRIDE> {
+                let (packed, vector) = (block * V / PACKED, block * V % PACKED);
+                let tiles = Tiles::<P, V, K, STRIDE> {
                     shape,
                     row: padded.row,
                     plane: padded.plane,
                     x,
-                    w: &weights[block * per_block..][..per_block],
+                    w: &w[packed * per_block..][..per_block],
+                    vector,
                     bias: &bias_packed[block * lanes..][..lanes],
                     out,
                 };
@@ -205,6 +237,67 @@ impl Forward<'_> {
             });
         });
         out
+    }
+}
+
+impl Forward<'_> {
+    /// With kernels of one pixel a convolution is a product: weights times the planes of a picture, as they lie.
+    #[inline(always)]
+    fn run_pointwise<S: Simd>(self, simd: S) -> Vec<f32> {
+        let Self { shape, x, w, bias, order } = self;
+        let area = shape.height * shape.width;
+        let weights = match order {
+            Order::Forward => Matrix::rows(w, shape.from),
+            Order::Backward => Matrix::rows(w, shape.to).transposed(),
+        };
+        let mut out = vec![0.0; shape.out_len()];
+        let per_task = rows_per_task(shape.batch, shape.to);
+        let (pictures, inputs) = (out.par_chunks_exact_mut(shape.to * area), x.par_chunks_exact(shape.from * area));
+        pictures.zip(inputs).for_each(|(picture, x)| {
+            let copied = (!area.is_multiple_of(Panels::columns::<S>()))
+                .then(|| Panels::new(Matrix::rows(x, area), shape.from, area, S::F32_LANES));
+            picture.par_chunks_mut(per_task * area).enumerate().for_each(|(task, out)| {
+                let first = task * per_task;
+                let product = Product {
+                    m: out.len() / area,
+                    inner: shape.from,
+                    n: area,
+                    left: weights.from(first, 0),
+                    bias: bias.map_or(Bias::None, |bias| Bias::PerRow(&bias[first..])),
+                    out,
+                    out_row: area,
+                };
+                simd.vectorize(
+                    #[inline(always)]
+                    || match &copied {
+                        Some(panels) => product.run(simd, panels, &mut Vec::new()),
+                        None => product.run_in_place(simd, x, &mut Vec::new()),
+                    },
+                );
+            });
+        });
+        out
+    }
+}
+
+/// Into how many rows each of `batch` pictures is cut, so that every core has something to do.
+fn rows_per_task(batch: usize, rows: usize) -> usize {
+    let tasks = (2 * rayon::current_num_threads()).div_ceil(batch);
+    rows.div_ceil(tasks).next_multiple_of(8)
+}
+
+struct Pack<'a> {
+    shape: Shape,
+    w: &'a [f32],
+    order: Order,
+}
+
+impl WithSimd for Pack<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Vec<f32> {
+        pack_weights(self.shape, self.w, self.order, S::F32_LANES * PACKED)
     }
 }
 
@@ -228,19 +321,23 @@ fn pack_weights(shape: Shape, w: &[f32], order: Order, lanes: usize) -> Vec<f32>
     out
 }
 
-struct Tiles<'a, const P: usize, const K: usize, const STRIDE: usize> {
+struct Tiles<'a, const P: usize, const V: usize, const K: usize, const STRIDE: usize> {
     shape: Shape,
     row: usize,
     plane: usize,
     x: &'a [f32],
     w: &'a [f32],
+    /// The first vector of the packed weights that is used.
+    vector: usize,
     bias: &'a [f32],
     out: &'a mut [f32],
 }
 
 struct Run<T, S>(T, S);
 
-impl<S: Simd, const P: usize, const K: usize, const STRIDE: usize> NullaryFnOnce for Run<Tiles<'_, P, K, STRIDE>, S> {
+impl<S: Simd, const P: usize, const V: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
+    for Run<Tiles<'_, P, V, K, STRIDE>, S>
+{
     type Output = ();
 
     #[inline(always)]
@@ -257,8 +354,9 @@ impl<S: Simd, const P: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
             let mut left = 0;
             loop {
                 let start = y * STRIDE * tiles.row + left * STRIDE;
-                let acc =
-                    tile::<S, P, K, STRIDE>(simd, &tiles.x[start..], w, tiles.plane, tiles.row, [bias[0], bias[1]]);
+                let bias = std::array::from_fn(|v| bias[v]);
+                let from = From { x: &tiles.x[start..], plane: tiles.plane, row: tiles.row };
+                let acc = tile::<S, P, V, K, STRIDE>(simd, from, w, tiles.vector, bias);
                 for (p, acc) in acc.into_iter().enumerate() {
                     for (v, acc) in acc.into_iter().enumerate() {
                         simd.partial_store_f32s(&mut buffer[p * lanes + v * S::F32_LANES..][..S::F32_LANES], acc);
@@ -280,28 +378,36 @@ impl<S: Simd, const P: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
     }
 }
 
-/// P neighbouring outputs of all channels of a block.
-#[inline(always)]
-fn tile<S: Simd, const P: usize, const K: usize, const STRIDE: usize>(
-    simd: S,
-    x: &[f32],
-    w: &[S::f32s],
+/// The pixels that a tile starts from: of the first channel first, the next ones a plane further.
+struct From<'a> {
+    x: &'a [f32],
     plane: usize,
     row: usize,
+}
+
+/// P neighbouring outputs of all channels of a block.
+#[inline(always)]
+fn tile<S: Simd, const P: usize, const V: usize, const K: usize, const STRIDE: usize>(
+    simd: S,
+    From { x, plane, row }: From<'_>,
+    w: &[S::f32s],
+    vector: usize,
     bias: [S::f32s; V],
 ) -> [[S::f32s; V]; P] {
     let mut acc = [bias; P];
     let span = (P - 1) * STRIDE + K;
     let mut base = 0;
-    for w in w.chunks_exact(K * K * V) {
+    let vector = if V == PACKED { 0 } else { vector };
+    for w in w.chunks_exact(K * K * PACKED) {
         for ky in 0..K {
             let line = &x[base + ky * row..][..span];
             for kx in 0..K {
-                let w = [w[(ky * K + kx) * V], w[(ky * K + kx) * V + 1]];
+                let w: [S::f32s; V] = std::array::from_fn(|v| w[(ky * K + kx) * PACKED + vector + v]);
                 for p in 0..P {
                     let value = simd.splat_f32s(line[p * STRIDE + kx]);
-                    acc[p][0] = simd.mul_add_e_f32s(value, w[0], acc[p][0]);
-                    acc[p][1] = simd.mul_add_e_f32s(value, w[1], acc[p][1]);
+                    for v in 0..V {
+                        acc[p][v] = simd.mul_add_e_f32s(value, w[v], acc[p][v]);
+                    }
                 }
             }
         }
@@ -462,8 +568,11 @@ mod tests {
             let w = Rng::new(2).normals(to * 7 * size * size);
             let bias = Rng::new(3).normals(to);
             let dy = Rng::new(4).normals(shape.out_len());
-            let op = Forward { shape, x: &x, w: &w, bias: Some(&bias), order: Order::Forward };
-            assert_same(&what, &simd.vectorize(As(op, simd)), &forward(shape, &x, &w, Some(&bias)));
+            let packed =
+                if size == 1 { w.clone() } else { pack_weights(shape, &w, Order::Forward, S::F32_LANES * PACKED) };
+            let op = Forward { shape, x: &x, w: &packed, bias: Some(&bias), order: Order::Forward };
+            let widest = forward(shape, &x, &pack(shape, &w, Order::Forward), Some(&bias));
+            assert_same(&what, &simd.vectorize(As(op, simd)), &widest);
             let op = Weights { shape, x: &x, dy: &dy };
             assert_same(&what, &simd.vectorize(As(op, simd)), &w_backward(shape, &x, &dy));
         }

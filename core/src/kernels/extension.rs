@@ -19,8 +19,9 @@ use burn::{
 };
 
 use super::{
-    conv,
+    conv::{self, Order},
     norm::{self, Activation, Affine},
+    packed,
 };
 
 /// What the CPU can do beyond burn's own operations.
@@ -64,18 +65,18 @@ pub(super) trait KernelOps: Backend {
 }
 
 /// The numbers of a tensor in their order; copied only if they lie in another.
-fn values(tensor: &FlexTensor) -> Cow<'_, [f32]> {
+pub(super) fn values(tensor: &FlexTensor) -> Cow<'_, [f32]> {
     match tensor.as_slice::<f32>() {
         Some(values) => Cow::Borrowed(values),
         None => Cow::Owned(tensor.to_contiguous().as_slice::<f32>().expect("now they lie in order").to_vec()),
     }
 }
 
-fn tensor(values: Vec<f32>, shape: Vec<usize>) -> FlexTensor {
+pub(super) fn tensor(values: Vec<f32>, shape: Vec<usize>) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(values, shape))
 }
 
-fn dims<const D: usize>(tensor: &FlexTensor) -> [usize; D] {
+pub(super) fn dims<const D: usize>(tensor: &FlexTensor) -> [usize; D] {
     let shape = tensor.shape();
     std::array::from_fn(|i| shape[i])
 }
@@ -89,7 +90,7 @@ fn conv_shape(x: &FlexTensor, weight: &FlexTensor, stride: usize) -> conv::Shape
 
 fn convolve(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor, stride: usize) -> FlexTensor {
     let shape = conv_shape(x, weight, stride);
-    let y = conv::forward(shape, &values(x), &values(weight), Some(&values(bias)));
+    let y = conv::forward(shape, &values(x), &packed::weights(weight, shape, Order::Forward), Some(&values(bias)));
     tensor(y, vec![shape.batch, shape.to, shape.out_height(), shape.out_width()])
 }
 
@@ -166,7 +167,7 @@ impl Backward<Flex, 3> for ConvolveBackward {
         let shape = conv_shape(&x, &weight, stride);
         let dy = values(&dy_tensor);
         if let Some(node) = node_x {
-            let dx = conv::x_backward(shape, &values(&weight), &dy);
+            let dx = conv::x_backward(shape, &packed::weights(&weight, shape, Order::Backward), &dy);
             grads.register::<Flex>(node.id, tensor(dx, x.shape().to_vec()));
         }
         if let Some(node) = node_weight {

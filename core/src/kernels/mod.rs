@@ -5,9 +5,18 @@
 //!
 //! Deliberately absent: anything a network could not do without. Every result is that of the twin, up to rounding.
 
+mod attention;
 mod conv;
+mod exp;
 mod extension;
+mod layer_ops;
+mod layers;
 mod norm;
+mod packed;
+mod planes;
+mod product;
+mod tokens;
+mod vectors;
 
 use burn::{
     backend::Dispatch,
@@ -16,6 +25,9 @@ use burn::{
 };
 
 use self::extension::KernelOps;
+pub(crate) use self::layers::{
+    TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled,
+};
 
 /// `x ∗ weight + bias` with a layer's settings.
 ///
@@ -85,6 +97,12 @@ fn parameters(layer: &GroupNorm, x: &Tensor<4>) -> Option<(Tensor<1>, Tensor<1>)
     weights.filter(|_| is_on_cpu(x)).map(|(weight, bias)| (weight.val(), bias.val()))
 }
 
+/// Does work as one of the threads that share the CPU's kernels, if it is for the CPU: called from any other thread, each of a network's many small
+/// operations would have to wake them up and wait for them.
+pub(crate) fn on_the_cores<R: Send>(device: &Device, work: impl FnOnce() -> R + Send) -> R {
+    if device.clone().inner() == Device::flex() { rayon::scope(|_| work()) } else { work() }
+}
+
 fn is_on_cpu<const D: usize>(x: &Tensor<D>) -> bool {
     x.device().inner() == Device::flex()
 }
@@ -99,16 +117,16 @@ mod tests {
     };
 
     /// A device on which gradients are kept.
-    fn device() -> Device {
+    pub fn device() -> Device {
         Device::flex().autodiff()
     }
 
-    fn normal<const D: usize>(seed: u64, shape: [usize; D]) -> Tensor<D> {
+    pub fn normal<const D: usize>(seed: u64, shape: [usize; D]) -> Tensor<D> {
         Rng::new(seed).normal_tensor(shape, &device()).require_grad()
     }
 
     #[track_caller]
-    fn assert_close<const D: usize>(ours: Tensor<D>, twin: Tensor<D>, what: &str) {
+    pub fn assert_close<const D: usize>(ours: Tensor<D>, twin: Tensor<D>, what: &str) {
         assert_eq!(ours.dims(), twin.dims(), "{what}");
         let [ours, twin]: [Vec<f32>; 2] = [ours, twin].map(|tensor| tensor.into_data().try_to_vec().unwrap());
         // Sums of a few hundred numbers near 1, in another order.
@@ -119,13 +137,13 @@ mod tests {
     }
 
     /// The gradients of `Σ y·r` for a fixed random r.
-    fn backward(y: Tensor<4>) -> Gradients {
+    pub fn backward<const D: usize>(y: Tensor<D>) -> Gradients {
         let r = Rng::new(99).normal_tensor(y.dims(), &device());
         (y * r).sum().backward()
     }
 
     #[track_caller]
-    fn assert_same_gradient<const D: usize>(of: &Tensor<D>, ours: &Gradients, twin: &Gradients, what: &str) {
+    pub fn assert_same_gradient<const D: usize>(of: &Tensor<D>, ours: &Gradients, twin: &Gradients, what: &str) {
         let [ours, twin] = [ours, twin].map(|gradients| of.grad(gradients).expect("the result depends on it"));
         assert_close(ours, twin, what);
     }

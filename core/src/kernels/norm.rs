@@ -9,8 +9,9 @@
     reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
 )]
 
-use pulp::Arch;
 use rayon::prelude::*;
+
+use super::{exp::sigmoid, vectors::in_vectors};
 
 /// Numbers summed side by side, so that sums can use vectors.
 const LANES: usize = 16;
@@ -78,31 +79,29 @@ pub(super) fn forward(shape: Shape, x: &[f32], affine: Affine<'_>) -> Vec<f32> {
     let length = shape.per_group() * shape.area;
     let mut y = vec![0.0; x.len()];
     y.par_chunks_exact_mut(length).zip(x.par_chunks_exact(length)).enumerate().for_each(|(i, (y, x))| {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || forward_group(shape, i, x, affine, y),
-        );
+        forward_group(shape, i, x, affine, y);
     });
     y
 }
 
-#[inline(always)]
-fn forward_group(shape: Shape, i: usize, x: &[f32], affine: Affine<'_>, y: &mut [f32]) {
-    let (example, group) = (i / shape.groups, i % shape.groups);
-    let (mean, deviation) = moments(x, affine.epsilon);
-    let channels = group * shape.per_group()..;
-    for ((y, x), channel) in y.chunks_exact_mut(shape.area).zip(x.chunks_exact(shape.area)).zip(channels) {
-        let (scale, shift) = affine.modulation(shape, example, channel);
-        // One multiplication and one addition a value.
-        let slope = affine.weight[channel] / deviation;
-        let offset = (affine.bias[channel] - mean * slope) * scale + shift;
-        let slope = slope * scale;
-        match affine.activation {
-            Activation::None => y.iter_mut().zip(x).for_each(|(y, x)| *y = x * slope + offset),
-            Activation::Silu => y.iter_mut().zip(x).for_each(|(y, x)| {
-                let z = x * slope + offset;
-                *y = z * sigmoid(z);
-            }),
+in_vectors! {
+    fn forward_group<'a>(shape: Shape, i: usize, x: &'a [f32], affine: Affine<'a>, y: &'a mut [f32]) {
+        let (example, group) = (i / shape.groups, i % shape.groups);
+        let (mean, deviation) = moments(x, affine.epsilon);
+        let channels = group * shape.per_group()..;
+        for ((y, x), channel) in y.chunks_exact_mut(shape.area).zip(x.chunks_exact(shape.area)).zip(channels) {
+            let (scale, shift) = affine.modulation(shape, example, channel);
+            // One multiplication and one addition a value.
+            let slope = affine.weight[channel] / deviation;
+            let offset = (affine.bias[channel] - mean * slope) * scale + shift;
+            let slope = slope * scale;
+            match affine.activation {
+                Activation::None => y.iter_mut().zip(x).for_each(|(y, x)| *y = x * slope + offset),
+                Activation::Silu => y.iter_mut().zip(x).for_each(|(y, x)| {
+                    let z = x * slope + offset;
+                    *y = z * sigmoid(z);
+                }),
+            }
         }
     }
 }
@@ -116,10 +115,7 @@ pub(super) fn backward(shape: Shape, x: &[f32], affine: Affine<'_>, dy: &[f32]) 
     let groups = dx.par_chunks_exact_mut(length).zip(sums.par_chunks_exact_mut(shape.per_group()));
     let given = x.par_chunks_exact(length).zip(dy.par_chunks_exact(length));
     groups.zip(given).enumerate().for_each(|(i, ((dx, sums), (x, dy)))| {
-        Arch::new().dispatch(
-            #[inline(always)]
-            || backward_group(shape, i, x, affine, dy, dx, sums),
-        );
+        backward_group(shape, i, x, affine, dy, dx, sums);
     });
     let mut gradients = Gradients {
         x: dx,
@@ -142,58 +138,59 @@ pub(super) fn backward(shape: Shape, x: &[f32], affine: Affine<'_>, dy: &[f32]) 
     gradients
 }
 
-#[inline(always)]
-fn backward_group(
-    shape: Shape,
-    i: usize,
-    x: &[f32],
-    affine: Affine<'_>,
-    dy: &[f32],
-    dx: &mut [f32],
-    sums: &mut [[f32; 2]],
-) {
-    let (example, group) = (i / shape.groups, i % shape.groups);
-    let (mean, deviation) = moments(x, affine.epsilon);
-    let area = shape.area;
-    let first = group * shape.per_group();
-    // Means over the group of slope·dz and of slope·dz·x̂.
-    let (mut mean_dz, mut mean_dz_x) = (0.0, 0.0);
-    for (c, sums) in sums.iter_mut().enumerate() {
-        let (scale, shift) = affine.modulation(shape, example, first + c);
-        let weight = affine.weight[first + c];
-        let slope = weight / deviation;
-        let offset = (affine.bias[first + c] - mean * slope) * scale + shift;
-        let plane = c * area..(c + 1) * area;
-        let (x, dy, dz) = (&x[plane.clone()], &dy[plane.clone()], &mut dx[plane]);
-        match affine.activation {
-            Activation::None => dz.copy_from_slice(dy),
-            Activation::Silu => dz.iter_mut().zip(x.iter().zip(dy)).for_each(|(dz, (x, dy))| {
-                let z = x * slope * scale + offset;
-                let s = sigmoid(z);
-                *dz = dy * s * (1.0 + z * (1.0 - s));
-            }),
+in_vectors! {
+    fn backward_group<'a>(
+        shape: Shape,
+        i: usize,
+        x: &'a [f32],
+        affine: Affine<'a>,
+        dy: &'a [f32],
+        dx: &'a mut [f32],
+        sums: &'a mut [[f32; 2]],
+    ) {
+        let (example, group) = (i / shape.groups, i % shape.groups);
+        let (mean, deviation) = moments(x, affine.epsilon);
+        let area = shape.area;
+        let first = group * shape.per_group();
+        // Means over the group of slope·dz and of slope·dz·x̂.
+        let (mut mean_dz, mut mean_dz_x) = (0.0, 0.0);
+        for (c, sums) in sums.iter_mut().enumerate() {
+            let (scale, shift) = affine.modulation(shape, example, first + c);
+            let weight = affine.weight[first + c];
+            let slope = weight / deviation;
+            let offset = (affine.bias[first + c] - mean * slope) * scale + shift;
+            let plane = c * area..(c + 1) * area;
+            let (x, dy, dz) = (&x[plane.clone()], &dy[plane.clone()], &mut dx[plane]);
+            match affine.activation {
+                Activation::None => dz.copy_from_slice(dy),
+                Activation::Silu => dz.iter_mut().zip(x.iter().zip(dy)).for_each(|(dz, (x, dy))| {
+                    let z = x * slope * scale + offset;
+                    let s = sigmoid(z);
+                    *dz = dy * s * (1.0 + z * (1.0 - s));
+                }),
+            }
+            let sum_dz = sum(dz, |_, dz| dz);
+            let sum_dz_x = sum(dz, |i, dz| dz * (x[i] - mean)) / deviation;
+            *sums = [sum_dz, sum_dz_x];
+            mean_dz += weight * scale * sum_dz;
+            mean_dz_x += weight * scale * sum_dz_x;
         }
-        let sum_dz = sum(dz, |_, dz| dz);
-        let sum_dz_x = sum(dz, |i, dz| dz * (x[i] - mean)) / deviation;
-        *sums = [sum_dz, sum_dz_x];
-        mean_dz += weight * scale * sum_dz;
-        mean_dz_x += weight * scale * sum_dz_x;
-    }
-    let n = x.len() as f32;
-    (mean_dz, mean_dz_x) = (mean_dz / n, mean_dz_x / n);
-    for (c, (dx, x)) in dx.chunks_exact_mut(area).zip(x.chunks_exact(area)).enumerate() {
-        let (scale, _) = affine.modulation(shape, example, first + c);
-        let factor = affine.weight[first + c] * scale / deviation;
-        // dx = (slope·dz − mean(slope·dz) − x̂·mean(slope·dz·x̂))/σ
-        let slope = mean_dz_x / (deviation * deviation);
-        let offset = (mean * mean_dz_x / deviation - mean_dz) / deviation;
-        dx.iter_mut().zip(x).for_each(|(dx, x)| *dx = *dx * factor - x * slope + offset);
+        let n = x.len() as f32;
+        (mean_dz, mean_dz_x) = (mean_dz / n, mean_dz_x / n);
+        for (c, (dx, x)) in dx.chunks_exact_mut(area).zip(x.chunks_exact(area)).enumerate() {
+            let (scale, _) = affine.modulation(shape, example, first + c);
+            let factor = affine.weight[first + c] * scale / deviation;
+            // dx = (slope·dz − mean(slope·dz) − x̂·mean(slope·dz·x̂))/σ
+            let slope = mean_dz_x / (deviation * deviation);
+            let offset = (mean * mean_dz_x / deviation - mean_dz) / deviation;
+            dx.iter_mut().zip(x).for_each(|(dx, x)| *dx = *dx * factor - x * slope + offset);
+        }
     }
 }
 
 /// Mean and standard deviation.
 #[inline(always)]
-fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
+pub(super) fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
     let n = x.len() as f32;
     let mean = sum(x, |_, x| x) / n;
     let variance = sum(x, |_, x| (x - mean) * (x - mean)) / n;
@@ -202,7 +199,7 @@ fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
 
 /// The sum of a function of index and value.
 #[inline(always)]
-fn sum(x: &[f32], f: impl Fn(usize, f32) -> f32) -> f32 {
+pub(super) fn sum(x: &[f32], f: impl Fn(usize, f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for (i, chunk) in chunks.iter().enumerate() {
@@ -212,41 +209,4 @@ fn sum(x: &[f32], f: impl Fn(usize, f32) -> f32) -> f32 {
     }
     let rest: f32 = rest.iter().enumerate().map(|(i, x)| f(chunks.len() * LANES + i, *x)).sum();
     lanes.iter().sum::<f32>() + rest
-}
-
-#[inline(always)]
-fn sigmoid(z: f32) -> f32 {
-    1.0 / (1.0 + exp(-z))
-}
-
-/// eˣ to a few units in the last place, in operations that a compiler can turn into vectors.
-#[inline(always)]
-fn exp(x: f32) -> f32 {
-    /// 1.5·2²³: adding it rounds to a whole number, which then stands in the lowest bits.
-    const ROUND: f32 = 12_582_912.0;
-    // ln 2 in two parts, the first with few bits, so that its multiples are exact.
-    const LN_2_HIGH: f32 = 0.693_359_4;
-    const LN_2_LOW: f32 = -2.121_944_4e-4;
-    let x = x.clamp(-87.0, 88.0);
-    let rounded = x * std::f32::consts::LOG2_E + ROUND;
-    let whole = rounded - ROUND;
-    let r = x - whole * LN_2_HIGH - whole * LN_2_LOW;
-    // Taylor's series to r⁶; |r| is at most ln 2/2.
-    let series = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))));
-    f32::from_bits(series.to_bits().wrapping_add(rounded.to_bits() << 23))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exp_is_exact_to_a_few_units() {
-        for i in -8700..=8800 {
-            let x = i as f32 / 100.0;
-            let exact = f64::from(x).exp();
-            assert!((f64::from(exp(x)) / exact - 1.0).abs() < 5e-7, "{x}");
-        }
-        assert!(exp(f32::NEG_INFINITY) < 1e-37 && exp(f32::NAN).is_nan() && exp(1000.0).is_finite());
-    }
 }

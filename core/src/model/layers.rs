@@ -9,7 +9,10 @@ use burn::{
     tensor::{Device, Tensor, TensorData, activation::silu},
 };
 
-use crate::rng::Rng;
+use crate::{
+    kernels::{TOKEN_EPSILON, linear},
+    rng::Rng,
+};
 
 /// The variance scale of layers that start as almost nothing: the second convolution of a block and the output.
 const ALMOST_ZERO: f64 = 1e-10;
@@ -64,7 +67,7 @@ impl Init<'_> {
 
     /// Normalisation of each token.
     pub fn layer_norm(&self, width: usize) -> LayerNorm {
-        LayerNormConfig::new(width).with_epsilon(1e-5).init(self.device)
+        LayerNormConfig::new(width).with_epsilon(TOKEN_EPSILON).init(self.device)
     }
 
     /// Normal numbers of a standard deviation: what embeddings begin as.
@@ -116,7 +119,7 @@ impl TimeEmbedding {
     /// - `gamma`, `classes`: b entries; output: `[b, 4·width]`
     pub fn forward(&self, gamma: &[f64], classes: &[Option<usize>], device: &Device) -> Tensor<2> {
         let waves = Tensor::from_data(TensorData::new(sinusoids(gamma, self.width), [gamma.len(), self.width]), device);
-        let mut hidden = silu(self.first.forward(waves));
+        let mut hidden = silu(linear(&self.first, waves));
         if self.n_classes > 0 {
             // One-hot; the null label is the zero vector.
             let mut labels = vec![0.0_f32; gamma.len() * self.n_classes];
@@ -128,7 +131,7 @@ impl TimeEmbedding {
             let labels = Tensor::from_data(TensorData::new(labels, [gamma.len(), self.n_classes]), device);
             hidden = Tensor::cat(vec![hidden, labels], 1);
         }
-        silu(self.second.forward(hidden))
+        silu(linear(&self.second, hidden))
     }
 }
 

@@ -35,7 +35,7 @@ impl Kind {
 }
 
 /// Everything that decides a network.
-pub trait NetworkConfig: Debug + Clone + PartialEq + Serialize + DeserializeOwned {
+pub trait NetworkConfig: Debug + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync {
     /// The network.
     type Network: Network<Config = Self>;
 
@@ -56,7 +56,7 @@ pub trait NetworkConfig: Debug + Clone + PartialEq + Serialize + DeserializeOwne
 }
 
 /// A network that can be trained.
-pub trait Network: Clone {
+pub trait Network: Clone + Send + Sync {
     /// What decides it.
     type Config: NetworkConfig<Network = Self>;
     /// All that has weights.
@@ -64,7 +64,7 @@ pub trait Network: Clone {
     /// The examples of one step.
     type Batch;
     /// Some of them, on a device.
-    type Piece;
+    type Piece: Send;
     /// What examples come from.
     type Data: ?Sized;
     /// Samples under way, to see how far the training has come.

@@ -11,6 +11,7 @@ use super::{DEFAULT_SELF_COND_SHARE, Network, NetworkConfig};
 use crate::{
     Error,
     error::check_number,
+    kernels::on_the_cores,
     model::{UNetConfig, parameters},
     pause::pause,
     rng::Rng,
@@ -271,9 +272,13 @@ impl<C: NetworkConfig> Trainer<C> {
         let mut total: Option<Vec<Tensor<1>>> = None;
         for (count, piece) in pieces {
             let share = count as f64 / self.config.batch_size as f64;
-            let value = self.network.loss(&self.config, piece, &mut rng)?.mul_scalar(share);
-            let gradients = parameters::gradients(self.network.layers(), &value.backward());
-            total_loss = total_loss + value.inner();
+            let (network, config) = (&self.network, &self.config);
+            let (value, gradients) = on_the_cores(&self.device, || {
+                let value = network.loss(config, piece, &mut rng)?.mul_scalar(share);
+                let gradients = parameters::gradients(network.layers(), &value.backward());
+                Ok::<_, Error>((value.inner(), gradients))
+            })?;
+            total_loss = total_loss + value;
             total = Some(match total {
                 None => gradients,
                 Some(total) => total.into_iter().zip(gradients).map(|(a, b)| a + b).collect(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    kernels::{conv2d, group_norm_silu},
+    kernels::{conv2d, group_norm_silu, layer_norm, linear},
     model::{features::EncoderConfig, layers::Init},
 };
 
@@ -179,7 +179,7 @@ impl EyeLayers {
         let [batch, channels, ..] = x.dims();
         let n = self.side * self.side;
         // [b, c, side, side] → [b, side², c]
-        let tokens = self.norm.forward(self.project.forward(x.reshape([batch, channels, n]).swap_dims(1, 2)));
+        let tokens = layer_norm(&self.norm, linear(&self.project, x.reshape([batch, channels, n]).swap_dims(1, 2)));
         let width = tokens.dims()[2];
         let positions = positions(self.side, width, &tokens.device());
         tokens + positions

@@ -35,6 +35,7 @@ use crate::{
     Error,
     bits::{Codec, Encoding},
     error::check_number,
+    kernels::{layer_norm, linear, on_the_cores},
     objective::{Loss, Objective, Prediction},
     rng::Rng,
     text::Vocabulary,
@@ -332,12 +333,10 @@ impl Captioner {
 
     /// The last layer's view of the tokens.
     fn finish(&self, x: Tensor<3>) -> Tensor<3> {
-        self.layers.output.forward(self.layers.norm.forward(x))
+        linear(&self.layers.output, layer_norm(&self.layers.norm, x))
     }
-}
 
-impl Denoiser<3> for Captioner {
-    fn forward(&self, input: Input<'_, 3>) -> Tensor<3> {
+    fn run(&self, input: Input<'_, 3>) -> Tensor<3> {
         let Input { x_t, x_pred, gamma, condition } = input;
         let Condition::Picture(picture) = condition else {
             panic!("a captioner looks at pictures; `accepts` says so before");
@@ -348,7 +347,7 @@ impl Denoiser<3> for Captioner {
         };
         let time = time.forward(gamma, &[], &x_t.device());
         // [b, 2n, length] → [b, length, width]
-        let x = bits.forward(Tensor::cat(vec![x_t, x_pred], 1).swap_dims(1, 2));
+        let x = linear(bits, Tensor::cat(vec![x_t, x_pred], 1).swap_dims(1, 2));
         let mut x = x + layers.positions.val().unsqueeze::<3>() + time.unsqueeze_dim::<3>(1);
         for layer in &layers.layers {
             x = layer.forward(x, None, layer.picture(picture.as_ref().clone()), None).0;
@@ -358,6 +357,12 @@ impl Denoiser<3> for Captioner {
             Output::Linear => output,
             Output::SoftmaxFactorised => self.codec.expected_bits(output).expect("the output has K logits a token"),
         }
+    }
+}
+
+impl Denoiser<3> for Captioner {
+    fn forward(&self, input: Input<'_, 3>) -> Tensor<3> {
+        on_the_cores(&input.x_t.device(), || self.run(input))
     }
 
     fn objective(&self) -> Objective {

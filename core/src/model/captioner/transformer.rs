@@ -6,13 +6,13 @@
 use burn::{
     module::Module,
     nn::{Dropout, DropoutConfig, LayerNorm, Linear},
-    tensor::{
-        Bool, Tensor,
-        activation::{gelu, softmax},
-    },
+    tensor::{Bool, Tensor},
 };
 
-use crate::model::layers::Init;
+use crate::{
+    kernels::{attention, gelu, layer_norm, linear},
+    model::layers::Init,
+};
 
 /// Attention of several heads, from one sequence to another.
 #[derive(Module, Debug)]
@@ -24,19 +24,19 @@ pub(super) struct Attention {
     n_heads: usize,
 }
 
-/// What is looked at: keys and values, `[b, heads, n, head_dim]`.
+/// What is looked at: keys and values of all heads, `[b, n, width]`.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
-    pub keys: Tensor<4>,
-    pub values: Tensor<4>,
+    pub keys: Tensor<3>,
+    pub values: Tensor<3>,
 }
 
 impl Seen {
     /// The same and more of it.
     pub fn and(self, more: Self) -> Self {
         Self {
-            keys: Tensor::cat(vec![self.keys, more.keys], 2),
-            values: Tensor::cat(vec![self.values, more.values], 2),
+            keys: Tensor::cat(vec![self.keys, more.keys], 1),
+            values: Tensor::cat(vec![self.values, more.values], 1),
         }
     }
 
@@ -62,29 +62,14 @@ impl Attention {
     /// # Shapes
     /// - `x`: `[b, n, width]`
     pub fn seen(&self, x: Tensor<3>) -> Seen {
-        Seen { keys: self.heads(self.key.forward(x.clone())), values: self.heads(self.value.forward(x)) }
+        Seen { keys: linear(&self.key, x.clone()), values: linear(&self.value, x) }
     }
 
     /// # Shapes
     /// - `x` and output: `[b, n, width]`; `hidden`: `[n, n of seen]`, true where nothing is seen
     pub fn forward(&self, x: Tensor<3>, seen: Seen, hidden: Option<Tensor<2, Bool>>) -> Tensor<3> {
-        let [batch, n, width] = x.dims();
-        let head_dim = width / self.n_heads;
-        let query = self.heads(self.query.forward(x).mul_scalar((head_dim as f64).sqrt().recip()));
-        let mut scores = query.matmul(seen.keys.swap_dims(2, 3));
-        if let Some(hidden) = hidden {
-            let mask = hidden.unsqueeze::<4>().expand(scores.dims());
-            scores = scores.mask_fill(mask, -1e9);
-        }
-        let mixed = softmax(scores, 3).matmul(seen.values);
-        // [b, heads, n, head_dim] → [b, n, width]
-        self.output.forward(mixed.swap_dims(1, 2).reshape([batch, n, width]))
-    }
-
-    /// `[b, n, width]` → `[b, heads, n, head_dim]`
-    fn heads(&self, x: Tensor<3>) -> Tensor<4> {
-        let [batch, n, width] = x.dims();
-        x.reshape([batch, n, self.n_heads, width / self.n_heads]).swap_dims(1, 2)
+        let query = linear(&self.query, x);
+        linear(&self.output, attention(query, seen.keys, seen.values, self.n_heads, hidden))
     }
 }
 
@@ -140,16 +125,16 @@ impl Layer {
         picture: Seen,
         hidden: Option<Tensor<2, Bool>>,
     ) -> (Tensor<3>, Seen) {
-        let normed = self.norm_1.forward(x.clone());
+        let normed = layer_norm(&self.norm_1, x.clone());
         let own = self.to_tokens.seen(normed.clone());
         let tokens = match before {
             None => own,
             Some(before) => before.and(own),
         };
         let x = x + self.dropout.forward(self.to_tokens.forward(normed, tokens.clone(), hidden));
-        let mixed = self.to_picture.forward(self.norm_2.forward(x.clone()), picture, None);
+        let mixed = self.to_picture.forward(layer_norm(&self.norm_2, x.clone()), picture, None);
         let x = x + self.dropout.forward(mixed);
-        let mixed = self.narrow.forward(gelu(self.widen.forward(self.norm_3.forward(x.clone()))));
+        let mixed = linear(&self.narrow, gelu(linear(&self.widen, layer_norm(&self.norm_3, x.clone()))));
         (x + self.dropout.forward(mixed), tokens)
     }
 }

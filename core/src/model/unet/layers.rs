@@ -1,13 +1,15 @@
-//! The parts of the U-Net: the residual block, attention, resampling.
+//! The parts of the U-Net: the residual block, attention.
 
 use burn::{
     module::Module,
     nn::{Dropout, DropoutConfig, GroupNorm, Linear, conv::Conv2d},
-    tensor::{Tensor, activation::softmax},
+    tensor::Tensor,
 };
 
 use crate::{
-    kernels::{conv2d, group_norm, group_norm_modulated_silu, group_norm_silu},
+    kernels::{
+        attention_to_pixels, conv2d, group_norm, group_norm_modulated_silu, group_norm_silu, linear, sum_scaled,
+    },
     model::layers::Init,
 };
 
@@ -44,13 +46,13 @@ impl ResidualBlock {
     /// - `x`: `[b, from, h, w]`; `time`: `[b, 4·width]`; output: `[b, to, h, w]`
     pub fn forward(&self, x: Tensor<4>, time: Tensor<2>) -> Tensor<4> {
         let hidden = conv2d(&self.conv_1, group_norm_silu(&self.norm_1, x.clone()));
-        let hidden = group_norm_modulated_silu(&self.norm_2, hidden, self.time.forward(time));
+        let hidden = group_norm_modulated_silu(&self.norm_2, hidden, linear(&self.time, time));
         let hidden = conv2d(&self.conv_2, self.dropout.forward(hidden));
         let x = match &self.shortcut {
             Some(shortcut) => conv2d(shortcut, x),
             None => x,
         };
-        (x + hidden).mul_scalar(RESIDUAL_SCALE)
+        sum_scaled(x, hidden, RESIDUAL_SCALE)
     }
 }
 
@@ -76,27 +78,8 @@ impl Attention {
     /// # Shapes
     /// - `x` and output: `[b, c, h, w]`
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let [batch, channels, height, width] = x.dims();
-        let head_dim = channels / self.n_heads;
         let projected = conv2d(&self.query_key_value, group_norm(&self.norm, x.clone()));
-        // [b, 3c, h, w] → three of [b, heads, pixels, head_dim]
-        let parts = projected.reshape([batch, 3 * self.n_heads, head_dim, height * width]).swap_dims(2, 3).chunk(3, 1);
-        let [query, key, value] = [0, 1, 2].map(|i| parts[i].clone());
-        let scores = query.matmul(key.swap_dims(2, 3)).mul_scalar((head_dim as f64).sqrt().recip());
-        let mixed = softmax(scores, 3).matmul(value);
-        // [b, heads, pixels, head_dim] → [b, c, h, w]
-        let mixed = mixed.swap_dims(2, 3).reshape([batch, channels, height, width]);
-        (x + conv2d(&self.output, mixed)).mul_scalar(RESIDUAL_SCALE)
+        let mixed = attention_to_pixels(projected, self.n_heads);
+        sum_scaled(x, conv2d(&self.output, mixed), RESIDUAL_SCALE)
     }
-}
-
-/// Twice the width and height, each pixel four times.
-pub(super) fn upsample(x: Tensor<4>) -> Tensor<4> {
-    let [batch, channels, height, width] = x.dims();
-    x.reshape([batch, channels, height, 1, width, 1]).expand([batch, channels, height, 2, width, 2]).reshape([
-        batch,
-        channels,
-        2 * height,
-        2 * width,
-    ])
 }

@@ -12,7 +12,7 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::layers::{Attention, ResidualBlock, upsample};
+use self::layers::{Attention, ResidualBlock};
 use super::{
     Condition, Denoiser, Input,
     layers::{Init, TimeEmbedding},
@@ -23,7 +23,7 @@ use crate::{
     bits::{Codec, Encoding},
     data::Picture,
     error::check_number,
-    kernels::{conv2d, group_norm, group_norm_silu},
+    kernels::{conv2d, double, group_norm, group_norm_silu, on_the_cores},
     objective::{Loss, Objective, Prediction},
     rng::Rng,
 };
@@ -332,10 +332,8 @@ impl UNet {
         let bits = self.config.channels * self.codec.bits_per_symbol();
         [batch, bits, self.config.size, self.config.size]
     }
-}
 
-impl Denoiser<4> for UNet {
-    fn forward(&self, input: Input<'_, 4>) -> Tensor<4> {
+    fn run(&self, input: Input<'_, 4>) -> Tensor<4> {
         let Input { x_t, x_pred, gamma, condition } = input;
         let device = x_t.device();
         let classes = match condition {
@@ -368,7 +366,7 @@ impl Denoiser<4> for UNet {
                 }
             }
             if let Some(resample) = &stage.resample {
-                x = conv2d(resample, upsample(x));
+                x = conv2d(resample, double(x));
             }
         }
         let x = conv2d(&layers.output, group_norm_silu(&layers.output_norm, x));
@@ -376,6 +374,12 @@ impl Denoiser<4> for UNet {
             Output::Linear => x,
             Output::SoftmaxFactorised => self.codec.expected_bits(x).expect("the output has K logits a sub-pixel"),
         }
+    }
+}
+
+impl Denoiser<4> for UNet {
+    fn forward(&self, input: Input<'_, 4>) -> Tensor<4> {
+        on_the_cores(&input.x_t.device(), || self.run(input))
     }
 
     fn objective(&self) -> Objective {

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# How fast the engine is on a processor: against PyTorch and onnxruntime, side by side, and how its cost grows.
+#
+#   bench/speed.sh OUT [--rounds 9] [--chain 100] [--only contest|self-conditioning|growth] [--model NAME] [--threads 2]
+#
+# OUT gets speed.txt, the table, and speed.json, all numbers. PyTorch and onnxruntime are installed into a Python environment of
+# their own in the cache folder (BIT_DIFFUSION_CACHE, by default ~/.cache/bit-diffusion): some gigabytes, once. About half an hour on two cores.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+out=${1:?usage: bench/speed.sh OUT [FLAG…]}
+shift
+
+cache=${BIT_DIFFUSION_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bit-diffusion}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
+python=$cache/bench-python/bin/python
+mkdir -p "$cache" "$out"
+if ! "$python" -c "import torch, onnxruntime, onnx, safetensors" 2>/dev/null; then
+    python3 -m venv "$cache/bench-python"
+    "$python" -m pip install --quiet torch==2.9.1 onnxruntime==1.31.1 onnx==1.23.2 safetensors==0.8.0 numpy==2.4.6
+fi
+
+# The whole workspace, because another selection of packages would compile all dependencies anew.
+cargo build --workspace --release --locked --example speed
+"$python" bench/speed/driver.py "$CARGO_TARGET_DIR/release/examples/speed" "$out" "$@" | tee "$out/speed.txt"

@@ -1,0 +1,53 @@
+//! Packed weights of convolutions, kept as long as the weights themselves.
+//!
+//! A chain runs the same network again and again; packing its weights anew for every picture would take as long as a small convolution. What is kept
+//! goes by the memory of the weights, which burn never changes while anybody can still see it: whoever changes weights makes new ones, and the old
+//! packed ones are then dropped.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use burn::{backend::flex::FlexTensor, tensor::Bytes};
+
+use super::{
+    conv::{self, Order, Shape},
+    extension::values,
+};
+
+/// The most numbers that are kept, 64 MB. The packing of networks beyond that does not matter beside their convolutions.
+const LIMIT: usize = 16 << 20;
+
+/// Where weights lie in memory, and what they were packed for.
+type Key = (usize, usize, [usize; 3], Order);
+
+/// Weights as they were when packed, to see whether they are still there, and packed.
+type Kept = HashMap<Key, (Weak<Bytes>, Arc<Vec<f32>>)>;
+
+fn kept() -> MutexGuard<'static, Kept> {
+    static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The packed weights of a convolution, `shape` being that of the way forward.
+pub(super) fn weights(weight: &FlexTensor, shape: Shape, order: Order) -> Arc<Vec<f32>> {
+    let memory = weight.data_arc();
+    if weight.as_slice::<f32>().is_none() {
+        return Arc::new(conv::pack(shape, &values(weight), order));
+    }
+    let key = (Arc::as_ptr(&memory).addr(), weight.layout().start_offset(), [shape.from, shape.to, shape.size], order);
+    // As long as something points to it, even weakly, no other weights can come to lie in the same place.
+    if let Some((from, packed)) = kept().get(&key)
+        && from.strong_count() > 0
+    {
+        return packed.clone();
+    }
+    let packed = Arc::new(conv::pack(shape, &values(weight), order));
+    let mut kept = kept();
+    kept.retain(|_, (from, _)| from.strong_count() > 0);
+    if kept.values().map(|(_, packed)| packed.len()).sum::<usize>() + packed.len() <= LIMIT {
+        kept.insert(key, (Arc::downgrade(&memory), packed.clone()));
+    }
+    packed
+}

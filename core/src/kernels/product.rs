@@ -1,0 +1,316 @@
+//! Matrix products on the CPU, of matrices that lie in memory in any order.
+//!
+//! Columns lie along the lanes of a vector: a tile of rows × 2 vectors of columns stays in registers while the inner dimension runs by. What is
+//! broadcast is first laid side by side, a tile's rows at a time; what is multiplied with it is read as it is where its rows are whole vectors, else
+//! copied once, filled up with zeros. The width of the vectors is that of the caller (pulp).
+//!
+//! Deliberately absent: blocks for matrices beyond the caches; the networks here have none.
+
+#![expect(
+    clippy::inline_always,
+    reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
+)]
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// Vectors of columns in one tile.
+const V: usize = 2;
+
+/// The most columns that a tile has: 2 vectors of 16.
+const MAX_COLUMNS: usize = V * 16;
+
+/// A matrix within a slice: element (i, j) is at `i·row + j·column`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matrix<'a> {
+    pub values: &'a [f32],
+    pub row: usize,
+    pub column: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// Row after row of `n_columns` each.
+    pub fn rows(values: &'a [f32], n_columns: usize) -> Self {
+        Self { values, row: n_columns, column: 1 }
+    }
+
+    /// The same numbers, rows for columns.
+    pub fn transposed(self) -> Self {
+        Self { row: self.column, column: self.row, ..self }
+    }
+
+    /// From a row and a column on.
+    pub fn from(self, i: usize, j: usize) -> Self {
+        Self { values: &self.values[i * self.row + j * self.column..], ..self }
+    }
+}
+
+/// What is added to a product.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Bias<'a> {
+    None,
+    /// A number for each row.
+    PerRow(&'a [f32]),
+    /// A number for each column.
+    PerColumn(&'a [f32]),
+}
+
+/// The right-hand matrix, in panels of whole vectors: `[panel][inner][lane]`.
+#[derive(Default)]
+pub(super) struct Panels {
+    values: Vec<f32>,
+}
+
+impl Panels {
+    /// Copies `right`, of `inner` rows and `n` columns, for vectors of `lanes` numbers.
+    #[inline(always)]
+    pub fn new(right: Matrix<'_>, inner: usize, n: usize, lanes: usize) -> Self {
+        let mut panels = Self::default();
+        panels.fill(right, inner, n, lanes);
+        panels
+    }
+
+    /// Copies into the memory there is.
+    #[inline(always)]
+    pub fn fill(&mut self, right: Matrix<'_>, inner: usize, n: usize, lanes: usize) {
+        let columns = lanes * V;
+        self.values.clear();
+        self.values.resize(n.next_multiple_of(columns) * inner, 0.0);
+        for (panel, first) in self.values.chunks_exact_mut(inner * columns).zip((0..n).step_by(columns)) {
+            let count = columns.min(n - first);
+            if right.column == 1 {
+                for (i, to) in panel.chunks_exact_mut(columns).enumerate() {
+                    to[..count].copy_from_slice(&right.values[i * right.row + first..][..count]);
+                }
+            } else {
+                for j in 0..count {
+                    let from = &right.values[(first + j) * right.column..];
+                    for (i, to) in panel.chunks_exact_mut(columns).enumerate() {
+                        to[j] = from[i * right.row];
+                    }
+                }
+            }
+        }
+    }
+
+    /// The number of numbers in a row of a panel.
+    pub fn columns<S: Simd>() -> usize {
+        S::F32_LANES * V
+    }
+}
+
+/// `out = left·right + bias`: `m` rows of `n` columns, each row `out_row` numbers after the one before.
+#[derive(Debug)]
+pub(super) struct Product<'a> {
+    pub m: usize,
+    pub inner: usize,
+    pub n: usize,
+    pub left: Matrix<'a>,
+    pub bias: Bias<'a>,
+    pub out: &'a mut [f32],
+    pub out_row: usize,
+}
+
+impl Product<'_> {
+    /// Works it out, in the vectors of `simd`; `tile` is memory to be used again.
+    #[inline(always)]
+    pub fn run<S: Simd>(self, simd: S, right: &Panels, tile: &mut Vec<f32>) {
+        let columns = Panels::columns::<S>();
+        let panel = self.inner * columns;
+        self.run_on(simd, &right.values, columns, panel, tile);
+    }
+
+    /// The same with a right-hand matrix whose rows are whole panels, as it lies.
+    #[inline(always)]
+    pub fn run_in_place<S: Simd>(self, simd: S, right: &[f32], tile: &mut Vec<f32>) {
+        let columns = Panels::columns::<S>();
+        assert!(self.n.is_multiple_of(columns), "{} columns are no whole vectors", self.n);
+        let row = self.n;
+        self.run_on(simd, right, row, columns, tile);
+    }
+
+    /// `right` has its rows `row` numbers apart and its panels `panel`.
+    #[inline(always)]
+    fn run_on<S: Simd>(mut self, simd: S, right: &[f32], row: usize, panel: usize, tile: &mut Vec<f32>) {
+        // As many rows as leave registers for the rest: 32 registers of 512 bits, else 16.
+        let mut i = 0;
+        if S::F32_LANES == 16 {
+            while i + 8 <= self.m {
+                self.rows::<S, 8>(simd, i, right, row, panel, tile);
+                i += 8;
+            }
+        }
+        while i + 4 <= self.m {
+            self.rows::<S, 4>(simd, i, right, row, panel, tile);
+            i += 4;
+        }
+        while i < self.m {
+            self.rows::<S, 1>(simd, i, right, row, panel, tile);
+            i += 1;
+        }
+    }
+
+    /// P rows from row `first` on.
+    #[inline(always)]
+    fn rows<S: Simd, const P: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        right: &[f32],
+        row: usize,
+        panel: usize,
+        tile: &mut Vec<f32>,
+    ) {
+        let Self { inner, n, left, .. } = *self;
+        tile.clear();
+        tile.resize(inner * P, 0.0);
+        let (left_rows, _) = tile.as_chunks_mut::<P>();
+        for p in 0..P {
+            let from = &left.values[(first + p) * left.row..];
+            if left.column == 1 {
+                for (to, from) in left_rows.iter_mut().zip(&from[..inner]) {
+                    to[p] = *from;
+                }
+            } else {
+                for (k, to) in left_rows.iter_mut().enumerate() {
+                    to[p] = from[k * left.column];
+                }
+            }
+        }
+        let columns = Panels::columns::<S>();
+        for (at, j) in (0..n).step_by(columns).enumerate() {
+            let mut acc = self.start::<S, P>(simd, first, j);
+            // A row of a panel follows the one before by `row` numbers; the last may end before.
+            let mut rest = &right[at * panel..];
+            for left in left_rows.iter() {
+                let (right, _) = S::as_simd_f32s(&rest[..columns]);
+                let right = [right[0], right[1]];
+                for p in 0..P {
+                    let value = simd.splat_f32s(left[p]);
+                    acc[p][0] = simd.mul_add_e_f32s(value, right[0], acc[p][0]);
+                    acc[p][1] = simd.mul_add_e_f32s(value, right[1], acc[p][1]);
+                }
+                rest = rest.get(row..).unwrap_or_default();
+            }
+            let count = columns.min(n - j);
+            for (p, acc) in acc.into_iter().enumerate() {
+                let out = &mut self.out[(first + p) * self.out_row + j..][..count];
+                if count == columns {
+                    let (out, _) = S::as_mut_simd_f32s(out);
+                    out[0] = acc[0];
+                    out[1] = acc[1];
+                } else {
+                    let mut buffer = [0.0_f32; MAX_COLUMNS];
+                    let (vectors, _) = S::as_mut_simd_f32s(&mut buffer[..columns]);
+                    vectors[0] = acc[0];
+                    vectors[1] = acc[1];
+                    out.copy_from_slice(&buffer[..count]);
+                }
+            }
+        }
+    }
+
+    /// What a tile begins with.
+    #[inline(always)]
+    fn start<S: Simd, const P: usize>(&self, simd: S, first: usize, j: usize) -> [[S::f32s; V]; P] {
+        match self.bias {
+            Bias::None => [[simd.splat_f32s(0.0); V]; P],
+            Bias::PerRow(bias) => std::array::from_fn(|p| [simd.splat_f32s(bias[first + p]); V]),
+            Bias::PerColumn(bias) => {
+                let columns = Panels::columns::<S>();
+                let mut buffer = [0.0_f32; MAX_COLUMNS];
+                let count = columns.min(self.n - j);
+                buffer[..count].copy_from_slice(&bias[j..j + count]);
+                let (vectors, _) = S::as_simd_f32s(&buffer[..columns]);
+                [[vectors[0], vectors[1]]; P]
+            }
+        }
+    }
+}
+
+/// Products below so many multiplications are not worth a second core's attention.
+const SHARED_FROM: usize = 1 << 18;
+
+/// `left·right + bias` as rows, the rows shared among the cores.
+///
+/// # Shapes
+/// - `left`: `[m, inner]`; `right`: `[inner, n]`; result: `[m, n]`
+pub(super) fn product([m, inner, n]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, bias: Bias<'_>) -> Vec<f32> {
+    Arch::new().dispatch(Shared { m, inner, n, left, right, bias })
+}
+
+struct Shared<'a> {
+    m: usize,
+    inner: usize,
+    n: usize,
+    left: Matrix<'a>,
+    right: Matrix<'a>,
+    bias: Bias<'a>,
+}
+
+impl WithSimd for Shared<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+        let Self { m, inner, n, left, right, bias } = self;
+        let mut out = vec![0.0; m * n];
+        if out.is_empty() {
+            return out;
+        }
+        let panels = Panels::new(right, inner, n, S::F32_LANES);
+        let is_shared = m * inner * n >= SHARED_FROM;
+        let per_task = if is_shared { m.div_ceil(2 * rayon::current_num_threads()).next_multiple_of(8) } else { m };
+        let work = |(task, out): (usize, &mut [f32])| {
+            let first = task * per_task;
+            let bias = match bias {
+                Bias::PerRow(bias) => Bias::PerRow(&bias[first..]),
+                bias => bias,
+            };
+            let product = Product { m: out.len() / n, inner, n, left: left.from(first, 0), bias, out, out_row: n };
+            simd.vectorize(
+                #[inline(always)]
+                || product.run(simd, &panels, &mut Vec::new()),
+            );
+        };
+        if is_shared {
+            out.par_chunks_mut(per_task * n).enumerate().for_each(work);
+        } else {
+            work((0, &mut out));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn products_are_sums_of_products() {
+        for [m, inner, n] in [[1, 1, 1], [8, 3, 32], [13, 7, 40], [70, 64, 33], [200, 80, 65]] {
+            let (a, b) = (Rng::new(1).normals(m * inner), Rng::new(2).normals(inner * n));
+            let (rows, columns) = (Rng::new(3).normals(m), Rng::new(4).normals(n));
+            let expected = |i: usize, j: usize| -> f32 { (0..inner).map(|k| a[i * inner + k] * b[k * n + j]).sum() };
+            // The same matrices, the other way round in memory.
+            let a_t: Vec<f32> = (0..m * inner).map(|i| a[i % m * inner + i / m]).collect();
+            let b_t: Vec<f32> = (0..n * inner).map(|i| b[i % inner * n + i / inner]).collect();
+            let lefts = [Matrix::rows(&a, inner), Matrix::rows(&a_t, m).transposed()];
+            let rights = [Matrix::rows(&b, n), Matrix::rows(&b_t, inner).transposed()];
+            for (left, right) in lefts.into_iter().zip(rights) {
+                for bias in [Bias::None, Bias::PerRow(&rows), Bias::PerColumn(&columns)] {
+                    for (at, found) in product([m, inner, n], left, right, bias).into_iter().enumerate() {
+                        let (i, j) = (at / n, at % n);
+                        let more = match bias {
+                            Bias::None => 0.0,
+                            Bias::PerRow(bias) => bias[i],
+                            Bias::PerColumn(bias) => bias[j],
+                        };
+                        assert!((found - expected(i, j) - more).abs() < 1e-4, "{m}×{inner}×{n}, {bias:?}: ({i}, {j})");
+                    }
+                }
+            }
+        }
+    }
+}
