@@ -146,8 +146,6 @@ build_tools() {
 }
 
 if find_wasm_compiler; then
-    # Makes the page smaller. Where it cannot be installed, trunk downloads its own.
-    have wasm-opt || packages binaryen >/dev/null
     stage "page tools" build_tools
     dist=$CARGO_TARGET_DIR-wasm/dist
     stage "page" "${wasm[@]}" TRUNK_SKIP_VERSION_CHECK=true "$cache/tools/bin/trunk" build --release --locked --dist "$dist"
