@@ -12,13 +12,15 @@ use std::{
     env, fs,
     io::BufWriter,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use bit_diffusion_ui::{Panel, Studio};
 use common::{
     click, painted,
     painter::{MARGIN, Painter},
-    slide, wait_for_text, wait_until_idle,
+    shown, slide, wait_for_text, wait_until_idle,
 };
 use egui::{Rect, Theme, Vec2, accesskit::Role};
 use egui_kittest::{
@@ -202,6 +204,11 @@ fn training() {
             slide(harness, setting, value);
         }
         click(harness, "Start training");
+        // Many steps may take minutes.
+        while folder().is_some() && shown(harness, "all steps are made").is_empty() {
+            harness.step();
+            thread::sleep(Duration::from_millis(100));
+        }
         wait_for_text(harness, "all steps are made");
     });
 }
