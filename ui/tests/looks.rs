@@ -156,6 +156,14 @@ fn looks(panel: Panel, prepare: impl Fn(&mut Harness<'static, Studio>)) {
     }
 }
 
+/// Waits, for minutes if need be: not for a test, but for whole screens.
+fn patiently(harness: &mut Harness<'static, Studio>, is_done: impl Fn(&Harness<'static, Studio>) -> bool) {
+    while !is_done(harness) {
+        harness.step();
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn the_chain() {
     looks(Panel::Chain, |_| {});
@@ -168,6 +176,7 @@ fn the_time_difference() {
         if folder().is_some() {
             wait_until_idle(harness);
             click(harness, "Score the grid");
+            patiently(harness, |harness| shown(harness, "Cancel the grid").is_empty());
         }
     });
 }
@@ -204,10 +213,8 @@ fn training() {
             slide(harness, setting, value);
         }
         click(harness, "Start training");
-        // Many steps may take minutes.
-        while folder().is_some() && shown(harness, "all steps are made").is_empty() {
-            harness.step();
-            thread::sleep(Duration::from_millis(100));
+        if folder().is_some() {
+            patiently(harness, |harness| !shown(harness, "all steps are made").is_empty());
         }
         wait_for_text(harness, "all steps are made");
     });
