@@ -3,12 +3,12 @@
 #
 #   e2e/window.sh PROGRAM OUT [PANEL…]
 #
-# OUT gets PANEL.png for each panel, by default all that show pictures by themselves. Fails if a panel stays blank or the program ends by itself.
+# OUT gets PANEL.png for each panel, by default all of them. Fails if a panel stays blank or the program ends by itself.
 set -euo pipefail
 program=${1:?usage: e2e/window.sh PROGRAM OUT [PANEL…]}
 out=${2:?usage: e2e/window.sh PROGRAM OUT [PANEL…]}
 shift 2
-[ $# -gt 0 ] || set -- chain time-difference bits self-conditioning
+[ $# -gt 0 ] || set -- chain time-difference bits self-conditioning one-bit captions train
 mkdir -p "$out"
 # Both are ImageMagick's; another program may be called convert too.
 convert=$(dirname "$(command -v import)")/convert
@@ -47,8 +47,8 @@ for panel in "$@"; do
         read -r colours pixels < <(palette "$out/$panel.png")
         # Clean pictures: most colours, on thousands of pixels.
         if [ "$panel" = bits ] || [ "$panel" = one-bit ] || [ "$panel" = train ]; then
-            # These show plots at first: many colours other than the background's one.
-            [ "$("$convert" "$out/$panel.png" -format '%k' info:)" -gt 200 ] && shown=yes && break
+            # These show plots or words at first: many colours other than the background's one.
+            [ "$("$convert" "$out/$panel.png" -format '%k' info:)" -gt 100 ] && shown=yes && break
         elif [ "$colours" -ge 4 ] && [ "$pixels" -gt 8000 ]; then
             shown=yes
             # Let it play to its end.

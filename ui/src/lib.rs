@@ -250,6 +250,7 @@ impl Studio {
             ("model", model.map_or_else(String::new, |model| model.name.clone())),
             ("device", self.session.device.clone()),
             ("jobs", self.session.jobs.len().to_string()),
+            ("evaluations", self.session.n_evaluations().to_string()),
             ("captions", format!("{captioned}/{n_rows}")),
             ("losses", self.panes.train.losses()),
             ("errors", self.session.errors.join("\n")),

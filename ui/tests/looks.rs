@@ -12,13 +12,15 @@ use std::{
     env, fs,
     io::BufWriter,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use bit_diffusion_ui::{Panel, Studio};
 use common::{
     click, painted,
     painter::{MARGIN, Painter},
-    slide, wait_for_text, wait_until_idle,
+    shown, slide, wait_for_text, wait_until_idle,
 };
 use egui::{Rect, Theme, Vec2, accesskit::Role};
 use egui_kittest::{
@@ -154,6 +156,14 @@ fn looks(panel: Panel, prepare: impl Fn(&mut Harness<'static, Studio>)) {
     }
 }
 
+/// Waits, for minutes if need be: not for a test, but for whole screens.
+fn patiently(harness: &mut Harness<'static, Studio>, is_done: impl Fn(&Harness<'static, Studio>) -> bool) {
+    while !is_done(harness) {
+        harness.step();
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn the_chain() {
     looks(Panel::Chain, |_| {});
@@ -166,6 +176,7 @@ fn the_time_difference() {
         if folder().is_some() {
             wait_until_idle(harness);
             click(harness, "Score the grid");
+            patiently(harness, |harness| shown(harness, "Cancel the grid").is_empty());
         }
     });
 }
@@ -202,6 +213,9 @@ fn training() {
             slide(harness, setting, value);
         }
         click(harness, "Start training");
+        if folder().is_some() {
+            patiently(harness, |harness| !shown(harness, "all steps are made").is_empty());
+        }
         wait_for_text(harness, "all steps are made");
     });
 }

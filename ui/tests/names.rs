@@ -83,7 +83,7 @@ fn everything_around_the_panels_has_a_name() {
     }
     harness.state_mut().open("poem.safetensors", b"roses are red".as_slice().into());
     harness.state_mut().say("Saved: here".to_owned());
-    wait_for_text(&mut harness, "poem.safetensors");
+    wait_for_text(&mut harness, "safetensors file");
     check(&harness, "an error and a note");
 }
 

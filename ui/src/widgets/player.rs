@@ -9,8 +9,9 @@ use crate::controls;
 /// The slowest and the fastest playing, in steps a second.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1.0..=60.0;
 
-/// With less room than this, in points, the slider goes below the buttons.
+/// With less room than this, in points, the slider goes below the buttons; with still less, the speed too.
 const ONE_ROW: f32 = 700.0;
+const TWO_ROWS: f32 = 540.0;
 
 /// Which step is shown, and whether it moves on by itself.
 pub(crate) struct Player {
@@ -78,8 +79,12 @@ impl Player {
                 self.play_ui(ui, n_steps);
                 self.slider_ui(ui, n_made, n_steps);
             });
+        } else if ui.available_width() < TWO_ROWS {
+            ui.horizontal_wrapped(|ui| self.buttons_ui(ui, n_steps));
+            ui.horizontal(|ui| self.speed_ui(ui));
+            ui.horizontal(|ui| self.slider_ui(ui, n_made, n_steps));
         } else if ui.available_width() < ONE_ROW {
-            ui.horizontal_wrapped(|ui| {
+            ui.horizontal(|ui| {
                 self.buttons_ui(ui, n_steps);
                 self.speed_ui(ui);
             });
