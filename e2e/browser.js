@@ -31,11 +31,16 @@ export const SOFTWARE_GL = ["--use-angle=swiftshader", "--enable-unsafe-swiftsha
 export const NOTHING_DRAWS = ["--disable-gpu", "--disable-3d-apis", "--disable-features=WebGPU,WebGPUService"];
 const QUIET = ["--no-sandbox", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
+/** The file of the built page that an address stands for. */
+export function fileOf(url) {
+  const name = path.normalize(decodeURIComponent(new URL(url, "http://page").pathname)).replace(/^\/studio\//, "/");
+  return path.join(dist, name.endsWith("/") ? "index.html" : name);
+}
+
 /** Serves the built page under `/studio/`: a page that only works at the root of a server would not load. */
 export async function serve() {
   const server = createServer(async (request, response) => {
-    const name = path.normalize(decodeURIComponent(new URL(request.url, "http://page").pathname)).replace(/^\/studio\//, "/");
-    const file = path.join(dist, name.endsWith("/") ? "index.html" : name);
+    const file = fileOf(request.url);
     try {
       const body = await readFile(file);
       const headers = { "content-type": types[path.extname(file)] ?? "application/octet-stream", "content-length": body.length };

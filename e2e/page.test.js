@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
-import { NOTHING_DRAWS, SOFTWARE_GL, SOFTWARE_GPU, Studio, assertPictures, here, launch, serve } from "./browser.js";
+import { NOTHING_DRAWS, SOFTWARE_GL, SOFTWARE_GPU, Studio, assertPictures, fileOf, here, launch, serve } from "./browser.js";
 
 let site, browser;
 before(async () => {
@@ -30,12 +30,15 @@ test("the page loads, draws and finishes its first chain without a click", { tim
 });
 
 test("what is loaded before the first sample is small", { timeout: 180_000 }, async (t) => {
-  const bodies = [];
-  const before = (page) => page.on("response", (response) => bodies.push(response.body().then((body) => [response.url(), body])));
+  const addresses = [];
+  const before = (page) => page.on("response", (response) => addresses.push(response.url()));
   const studio = await Studio.open(browser, site, "?panel=chain&steps=2&samples=1", { before });
   await studio.finished();
   const compress = (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_LGWIN]: 24 } });
-  const files = (await Promise.all(bodies)).map(([url, body]) => [path.basename(new URL(url).pathname), body.length, compress(body).length]);
+  const files = addresses.map(fileOf).map((file) => {
+    const body = readFileSync(file);
+    return [path.basename(file), body.length, compress(body).length];
+  });
   const megabytes = (bytes) => (bytes / 1e6).toFixed(2);
   const sum = (column) => files.reduce((total, file) => total + file[column], 0);
   for (const [name, plain, packed] of files.filter(([, plain]) => plain > 50_000)) {

@@ -90,7 +90,7 @@ pub(crate) fn beside<T>(
         // One for all panels: as wide beside each of them, and at the next start.
         let column = egui::Panel::left("settings").default_size(appearance::settings_width(ui.ctx()));
         let column = column.show(ui, |ui| {
-            egui::ScrollArea::vertical().id_salt(name).show(ui, |ui| settings(panel, ui));
+            egui::ScrollArea::vertical().id_salt(name).auto_shrink([false, true]).show(ui, |ui| settings(panel, ui));
         });
         appearance::note_settings_width(ui.ctx(), column.response.rect.width());
     }

@@ -46,18 +46,23 @@ impl egui::Plugin for Collector {
 
     fn output_hook(&mut self, _context: &egui::Context, output: &mut egui::FullOutput) {
         if let Some(update) = &output.platform_output.accesskit_update {
-            let lines: Vec<String> = update.nodes.iter().filter_map(|(_, node)| line(node)).collect();
+            let lines: Vec<String> = update.nodes.iter().filter_map(|(_, node)| line(node, &update.nodes)).collect();
             SEEN.set(lines.join("\n"));
         }
     }
 }
 
-fn line(node: &accesskit::Node) -> Option<String> {
+fn line(node: &accesskit::Node, all: &[(accesskit::NodeId, accesskit::Node)]) -> Option<String> {
     let plain = |text: Option<&str>| text.unwrap_or_default().replace(['\t', '\n'], " ");
     let bounds = node.bounds()?;
     let value = node.numeric_value().map_or_else(|| plain(node.value()), |number| number.to_string());
     let use_of = if node.is_disabled() { "disabled" } else { "enabled" };
-    let (role, label) = (node.role(), plain(node.label()));
+    // Some have their name beside them, as a text of its own.
+    let beside = || {
+        let (_, text) = all.iter().find(|(id, _)| node.labelled_by().contains(id))?;
+        text.label().or(text.value())
+    };
+    let (role, label) = (node.role(), plain(node.label().or_else(beside)));
     let accesskit::Rect { x0, y0, x1, y1 } = bounds;
     Some(format!("{role:?}\t{label}\t{value}\t{use_of}\t{x0}\t{y0}\t{}\t{}", x1 - x0, y1 - y0))
 }
