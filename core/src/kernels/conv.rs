@@ -428,6 +428,8 @@ impl WithSimd for Weights<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
         match (self.shape.size, self.shape.stride) {
+            // Two channels fill 18 of 32 registers.
+            (3, 1) if S::F32_LANES == 16 => self.run::<S, 2, 3, 1>(simd),
             (3, 1) => self.run::<S, 1, 3, 1>(simd),
             (3, 2) => self.run::<S, 1, 3, 2>(simd),
             (1, 1) => self.run::<S, 8, 1, 1>(simd),
@@ -455,7 +457,7 @@ impl Weights<'_> {
                 }
             }
         });
-        // dw as [from, block, taps, lane], several channels at a time where a kernel has one tap.
+        // dw as [from, block, taps, lane], several channels at a time where registers are left.
         let mut dw = vec![0.0; shape.from * n_blocks * K * K * lanes];
         dw.par_chunks_mut(C * n_blocks * K * K * lanes).enumerate().for_each(|(group, out)| {
             let channels = Channels::<C, K, STRIDE> { shape, padded: &padded, packed: &packed, first: group * C, out };
