@@ -10,10 +10,12 @@
 //! | `product` | matrix products: linear layers, convolutions of one pixel |
 //! | `attention` | attention of tokens and of pixels |
 //! | `tokens`, `planes` | what happens to each token, and to each plane of pixels |
+//! | `adam` | a step of training, for each weight |
 //! | `exp`, `vectors` | functions and loops in vectors |
 //!
 //! Deliberately absent: anything a network could not do without. Every result is that of the twin, up to rounding.
 
+mod adam;
 mod attention;
 mod conv;
 mod conv_backward;
@@ -34,6 +36,7 @@ use burn::{
     tensor::{Device, Tensor, activation::silu},
 };
 
+pub(crate) use self::adam::{Learner, Learning};
 use self::extension::KernelOps;
 pub(crate) use self::layers::{
     TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled,
