@@ -4,6 +4,8 @@
 //! channels stays in registers while input channels and taps run by. The width of the vectors is chosen at run time (pulp), the work is
 //! shared among the cores (rayon).
 //!
+//! The gradients of weights and biases are in `conv_backward`.
+//!
 //! Deliberately absent: dilation, groups, padding other than half the kernel's size. The U-Net has none of them.
 
 #![expect(
@@ -14,11 +16,7 @@
 use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{
-    norm::sum,
-    product::{Bias, Matrix, Panels, Product},
-    vectors::in_vectors,
-};
+use super::product::{Bias, Matrix, Panels, Product};
 
 /// Vectors of output channels that weights are packed for.
 const PACKED: usize = 2;
@@ -89,29 +87,6 @@ pub(super) fn x_backward(shape: Shape, w: &[f32], dy: &[f32]) -> Vec<f32> {
     Arch::new().dispatch(Forward { shape: transposed, x: dy, w, bias: None, order: Order::Backward })
 }
 
-/// The gradient of the weights, `[to, from, size, size]`.
-pub(super) fn w_backward(shape: Shape, x: &[f32], dy: &[f32]) -> Vec<f32> {
-    Arch::new().dispatch(Weights { shape, x, dy })
-}
-
-/// The gradient of the bias.
-pub(super) fn bias_backward(shape: Shape, dy: &[f32]) -> Vec<f32> {
-    let area = shape.out_height() * shape.out_width();
-    let mut out = vec![0.0; shape.to];
-    out.par_iter_mut()
-        .enumerate()
-        .with_min_len(8)
-        .for_each(|(channel, sum)| sum_planes(dy, area, shape.to, channel, sum));
-    out
-}
-
-in_vectors! {
-    /// The sum of one of `of` channels over all pictures.
-    fn sum_planes<'a>(dy: &'a [f32], area: usize, of: usize, channel: usize, out: &'a mut f32) {
-        *out = dy.chunks_exact(area).skip(channel).step_by(of).map(|plane| sum(plane, |_, value| value)).sum();
-    }
-}
-
 /// Puts zeros between the pixels of a strided output, so that its gradient is one of a plain convolution.
 fn spread_out(shape: Shape, dy: &[f32]) -> Vec<f32> {
     let (height, width) = (shape.height, shape.width);
@@ -143,17 +118,17 @@ struct Forward<'a> {
 }
 
 /// Pictures with a border of zeros, `[batch, from, height + 2·pad, row]`.
-struct Padded {
-    values: Vec<f32>,
+pub(super) struct Padded {
+    pub values: Vec<f32>,
     /// The length of a row.
-    row: usize,
+    pub row: usize,
     /// The length of a plane.
-    plane: usize,
+    pub plane: usize,
 }
 
 impl Padded {
     /// Rows are at least long enough for one tile of `pixels` outputs.
-    fn new(shape: Shape, x: &[f32], pixels: usize) -> Self {
+    pub fn new(shape: Shape, x: &[f32], pixels: usize) -> Self {
         let pad = shape.size / 2;
         let row = (shape.width.max(shape.out_width().max(pixels) * shape.stride)) + 2 * pad;
         let plane = (shape.height + 2 * pad) * row;
@@ -333,7 +308,8 @@ struct Tiles<'a, const P: usize, const V: usize, const K: usize, const STRIDE: u
     out: &'a mut [f32],
 }
 
-struct Run<T, S>(T, S);
+/// Work that is inlined into pulp's dispatch, with the vectors it has.
+pub(super) struct Run<T, S>(pub T, pub S);
 
 impl<S: Simd, const P: usize, const V: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
     for Run<Tiles<'_, P, V, K, STRIDE>, S>
@@ -416,128 +392,9 @@ fn tile<S: Simd, const P: usize, const V: usize, const K: usize, const STRIDE: u
     acc
 }
 
-struct Weights<'a> {
-    shape: Shape,
-    x: &'a [f32],
-    dy: &'a [f32],
-}
-
-impl WithSimd for Weights<'_> {
-    type Output = Vec<f32>;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
-        match (self.shape.size, self.shape.stride) {
-            (3, 1) => self.run::<S, 1, 3, 1>(simd),
-            (3, 2) => self.run::<S, 1, 3, 2>(simd),
-            (1, 1) => self.run::<S, 8, 1, 1>(simd),
-            _ => unreachable!("kernels::conv2d lets only these through"),
-        }
-    }
-}
-
-impl Weights<'_> {
-    #[inline(always)]
-    fn run<S: Simd, const C: usize, const K: usize, const STRIDE: usize>(self, simd: S) -> Vec<f32> {
-        let Self { shape, x, dy } = self;
-        let padded = Padded::new(shape, x, 1);
-        let lanes = S::F32_LANES;
-        let n_blocks = shape.to.div_ceil(lanes);
-        let area = shape.out_height() * shape.out_width();
-        // dy as [block, batch, pixel, lane].
-        let mut packed = vec![0.0; n_blocks * shape.batch * area * lanes];
-        packed.par_chunks_exact_mut(area * lanes).enumerate().for_each(|(i, out)| {
-            let (block, b) = (i / shape.batch, i % shape.batch);
-            for lane in 0..lanes.min(shape.to - block * lanes) {
-                let plane = &dy[(b * shape.to + block * lanes + lane) * area..][..area];
-                for (pixel, value) in plane.iter().enumerate() {
-                    out[pixel * lanes + lane] = *value;
-                }
-            }
-        });
-        // dw as [from, block, taps, lane], several channels at a time where a kernel has one tap.
-        let mut dw = vec![0.0; shape.from * n_blocks * K * K * lanes];
-        dw.par_chunks_mut(C * n_blocks * K * K * lanes).enumerate().for_each(|(group, out)| {
-            let channels = Channels::<C, K, STRIDE> { shape, padded: &padded, packed: &packed, first: group * C, out };
-            simd.vectorize(Run(channels, simd));
-        });
-        let mut out = vec![0.0; shape.to * shape.from * K * K];
-        for (o, out) in out.chunks_exact_mut(shape.from * K * K).enumerate() {
-            for (c, out) in out.chunks_exact_mut(K * K).enumerate() {
-                for (tap, out) in out.iter_mut().enumerate() {
-                    *out = dw[((c * n_blocks + o / lanes) * K * K + tap) * lanes + o % lanes];
-                }
-            }
-        }
-        out
-    }
-}
-
-/// The gradient of the weights of `C` input channels.
-struct Channels<'a, const C: usize, const K: usize, const STRIDE: usize> {
-    shape: Shape,
-    padded: &'a Padded,
-    /// `[block, batch, pixel, lane]`.
-    packed: &'a [f32],
-    /// The first of the channels; the last group may have fewer than `C`.
-    first: usize,
-    /// `[channel, block, tap, lane]`.
-    out: &'a mut [f32],
-}
-
-impl<S: Simd, const C: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
-    for Run<Channels<'_, C, K, STRIDE>, S>
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let Self(Channels { shape, padded, packed, first, out }, simd) = self;
-        let (height, width) = (shape.out_height(), shape.out_width());
-        let lanes = S::F32_LANES;
-        let per_block = shape.batch * height * width * lanes;
-        let n_blocks = packed.len() / per_block;
-        for block in 0..n_blocks {
-            let mut acc = [[[simd.splat_f32s(0.0); K]; K]; C];
-            let (dy, _) = S::as_simd_f32s(&packed[block * per_block..][..per_block]);
-            for (b, dy) in dy.chunks_exact(height * width).enumerate() {
-                let planes: [&[f32]; C] = std::array::from_fn(|c| {
-                    // Beyond the last channel the last one is worked out again, and thrown away.
-                    let channel = (first + c).min(shape.from - 1);
-                    &padded.values[(b * shape.from + channel) * padded.plane..][..padded.plane]
-                });
-                for (y, dy) in dy.chunks_exact(width).enumerate() {
-                    let lines: [[&[f32]; K]; C] = std::array::from_fn(|c| {
-                        std::array::from_fn(|ky| {
-                            &planes[c][(y * STRIDE + ky) * padded.row..][..(width - 1) * STRIDE + K]
-                        })
-                    });
-                    for (at, dy) in dy.iter().enumerate() {
-                        for c in 0..C {
-                            for ky in 0..K {
-                                let line = &lines[c][ky][at * STRIDE..][..K];
-                                for kx in 0..K {
-                                    let x = simd.splat_f32s(line[kx]);
-                                    acc[c][ky][kx] = simd.mul_add_e_f32s(x, *dy, acc[c][ky][kx]);
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            for (out, acc) in out.chunks_exact_mut(n_blocks * K * K * lanes).zip(acc) {
-                let taps = out[block * K * K * lanes..].chunks_exact_mut(lanes);
-                for (out, acc) in taps.zip(acc.into_iter().flatten()) {
-                    simd.partial_store_f32s(out, acc);
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::conv_backward::*, *};
     use crate::rng::Rng;
 
     /// Runs an operation as on a machine with other vectors.

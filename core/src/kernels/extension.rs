@@ -20,6 +20,7 @@ use burn::{
 
 use super::{
     conv::{self, Order},
+    conv_backward,
     norm::{self, Activation, Affine},
     packed,
 };
@@ -171,11 +172,11 @@ impl Backward<Flex, 3> for ConvolveBackward {
             grads.register::<Flex>(node.id, tensor(dx, x.shape().to_vec()));
         }
         if let Some(node) = node_weight {
-            let dw = conv::w_backward(shape, &values(&x), &dy);
+            let dw = conv_backward::w_backward(shape, &values(&x), &dy);
             grads.register::<Flex>(node.id, tensor(dw, weight.shape().to_vec()));
         }
         if let Some(node) = node_bias {
-            grads.register::<Flex>(node.id, tensor(conv::bias_backward(shape, &dy), vec![shape.to]));
+            grads.register::<Flex>(node.id, tensor(conv_backward::bias_backward(shape, &dy), vec![shape.to]));
         }
     }
 }

@@ -1,12 +1,24 @@
 //! Our own kernels, each beside a twin in plain tensor operations.
 //!
-//! The functions here take any device: on the CPU they run `conv` and `norm`, elsewhere (and wherever a kernel does not fit the shapes)
-//! the twin, burn's own operations. `extension` ties the kernels into burn's dispatch and its gradients.
+//! The functions here and in `layers` take any device: on the CPU they run the kernels, elsewhere (and wherever a kernel does not fit the shapes)
+//! the twin, burn's own operations. `extension` and `layer_ops` tie the kernels into burn's dispatch and its gradients.
+//!
+//! | kernel | what it does |
+//! |---|---|
+//! | `conv`, `conv_backward`, `packed` | convolutions, their gradients, their weights as they want them |
+//! | `norm` | group normalisation with all that follows it |
+//! | `product` | matrix products: linear layers, convolutions of one pixel |
+//! | `attention` | attention of tokens and of pixels |
+//! | `tokens`, `planes` | what happens to each token, and to each plane of pixels |
+//! | `adam` | a step of training, for each weight |
+//! | `exp`, `vectors` | functions and loops in vectors |
 //!
 //! Deliberately absent: anything a network could not do without. Every result is that of the twin, up to rounding.
 
+mod adam;
 mod attention;
 mod conv;
+mod conv_backward;
 mod exp;
 mod extension;
 mod layer_ops;
@@ -24,6 +36,7 @@ use burn::{
     tensor::{Device, Tensor, activation::silu},
 };
 
+pub(crate) use self::adam::{Learner, Learning};
 use self::extension::KernelOps;
 pub(crate) use self::layers::{
     TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled,

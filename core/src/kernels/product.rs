@@ -229,7 +229,7 @@ impl Product<'_> {
 }
 
 /// Products below so many multiplications are not worth a second core's attention.
-const SHARED_FROM: usize = 1 << 18;
+const SHARED_FROM: usize = 1 << 21;
 
 /// `left·right + bias` as rows, the rows shared among the cores.
 ///
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn products_are_sums_of_products() {
-        for [m, inner, n] in [[1, 1, 1], [8, 3, 32], [13, 7, 40], [70, 64, 33], [200, 80, 65]] {
+        for [m, inner, n] in [[1, 1, 1], [8, 3, 32], [13, 7, 40], [70, 64, 33], [300, 120, 65]] {
             let (a, b) = (Rng::new(1).normals(m * inner), Rng::new(2).normals(inner * n));
             let (rows, columns) = (Rng::new(3).normals(m), Rng::new(4).normals(n));
             let expected = |i: usize, j: usize| -> f32 { (0..inner).map(|k| a[i * inner + k] * b[k * n + j]).sum() };

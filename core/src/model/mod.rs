@@ -88,6 +88,21 @@ pub struct Input<'a, const D: usize> {
     pub condition: &'a Condition,
 }
 
+impl<const D: usize> Input<'_, D> {
+    /// Runs `work` on the same input without gradients; `None` if it has none to begin with.
+    fn without_gradients(&self, work: impl FnOnce(Input<'_, D>) -> Tensor<D>) -> Option<Tensor<D>> {
+        if !self.x_t.is_autodiff() {
+            return None;
+        }
+        let condition = match self.condition {
+            Condition::Picture(tokens) if tokens.is_autodiff() => Condition::picture(tokens.as_ref().clone().inner()),
+            condition => condition.clone(),
+        };
+        let (x_t, x_pred) = (self.x_t.clone().inner(), self.x_pred.clone().inner());
+        Some(Tensor::from_inner(work(Input { x_t, x_pred, gamma: self.gamma, condition: &condition })))
+    }
+}
+
 /// Guesses clean data from a noisy state: the paper's `f(x_t, x̃₀, t)`.
 pub trait Denoiser<const D: usize> {
     /// The raw output, of the shape of `x_t`; [`Self::objective`] says what it stands for.
@@ -105,5 +120,10 @@ pub trait Denoiser<const D: usize> {
     fn estimate(&self, input: Input<'_, D>) -> Tensor<D> {
         let (x_t, gamma) = (input.x_t.clone(), input.gamma);
         self.objective().estimate(self.forward(input), x_t, gamma)
+    }
+
+    /// The same estimate without its gradient; networks need not even keep what a gradient would need.
+    fn estimate_detached(&self, input: Input<'_, D>) -> Tensor<D> {
+        self.estimate(input).detach()
     }
 }

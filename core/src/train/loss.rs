@@ -80,7 +80,7 @@ pub fn loss<const D: usize>(
         let x_t = x_t.clone().narrow(0, 0, n);
         let first = condition.narrow(0, n);
         let input = Input { x_pred: x_t.zeros_like(), x_t, gamma: &gamma[..n], condition: &first };
-        let estimate = denoiser.estimate(input).detach().clamp(-objective.scale, objective.scale);
+        let estimate = denoiser.estimate_detached(input).clamp(-objective.scale, objective.scale);
         x_pred =
             if n == shape[0] { estimate } else { Tensor::cat(vec![estimate, x_pred.narrow(0, n, shape[0] - n)], 0) };
     }

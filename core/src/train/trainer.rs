@@ -2,7 +2,7 @@
 
 use burn::{
     module::Module as _,
-    optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, Optimizer as _},
+    optim::{AdamState, AdaptiveMomentumState},
     tensor::{Device, Tensor},
 };
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::{DEFAULT_SELF_COND_SHARE, Network, NetworkConfig};
 use crate::{
     Error,
     error::check_number,
-    kernels::on_the_cores,
+    kernels::{Learner, Learning, on_the_cores},
     model::{UNetConfig, parameters},
     pause::pause,
     rng::Rng,
@@ -158,7 +158,6 @@ pub struct Trainer<C: NetworkConfig = UNetConfig> {
     network: C::Network,
     /// The averaged weights, in the order of the parameters.
     ema: Vec<Tensor<1>>,
-    adam: Adam,
     moments: Vec<Option<AdamState<1>>>,
     n_steps: usize,
     device: Device,
@@ -174,7 +173,6 @@ impl<C: NetworkConfig> Trainer<C> {
         let ema = parameters::values(&layers);
         Ok(Self {
             network: network.with_layers(layers),
-            adam: AdamConfig::new().with_epsilon(1e-8).build(),
             moments: vec![None; ema.len()],
             ema,
             config,
@@ -302,14 +300,19 @@ impl<C: NetworkConfig> Trainer<C> {
         let shorten = (self.config.max_gradient_norm / f64::from(gradient_norm)).min(1.0);
         let learning_rate = self.config.learning_rate_at(self.n_steps);
         let decay = self.config.ema_decay_at(self.n_steps);
-        let mut values = parameters::values(self.network.layers());
-        for (i, gradient) in gradients.into_iter().enumerate() {
-            let moments = self.moments[i].take();
-            let (value, moments) =
-                self.adam.step(learning_rate, values[i].clone(), gradient.mul_scalar(shorten), moments);
-            self.ema[i] = self.ema[i].clone().mul_scalar(decay) + value.clone().mul_scalar(1.0 - decay);
-            values[i] = value;
-            self.moments[i] = moments;
+        let learning = Learning { rate: learning_rate, shorten, decay };
+        let values = parameters::values(self.network.layers());
+        let learners = values.into_iter().zip(self.moments.drain(..)).zip(self.ema.drain(..));
+        let learners: Vec<_> =
+            learners.map(|((value, moments), average)| Learner { value, moments, average }).collect();
+        let learned: Vec<Learner> = on_the_cores(&self.device, || {
+            learners.into_iter().zip(gradients).map(|(learner, gradient)| learning.step(learner, gradient)).collect()
+        });
+        let mut values = Vec::new();
+        for Learner { value, moments, average } in learned {
+            values.push(value);
+            self.moments.push(moments);
+            self.ema.push(average);
         }
         self.put_in(values);
         self.n_steps += 1;

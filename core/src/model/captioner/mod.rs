@@ -279,7 +279,7 @@ impl Captioner {
         if pictures.dims()[1..] != expected {
             return Err(Error::shape("pictures", &pictures.dims(), format!("pictures of {expected:?} numbers")));
         }
-        Ok(self.layers.eye.forward(pictures))
+        Ok(on_the_cores(&pictures.device(), || self.layers.eye.forward(pictures)))
     }
 
     /// [`Self::look`] at colour values of 0 to 255, picture after picture, each `[3, size, size]`.
@@ -363,6 +363,17 @@ impl Captioner {
 impl Denoiser<3> for Captioner {
     fn forward(&self, input: Input<'_, 3>) -> Tensor<3> {
         on_the_cores(&input.x_t.device(), || self.run(input))
+    }
+
+    fn estimate_detached(&self, input: Input<'_, 3>) -> Tensor<3> {
+        // Dropout is for training; an estimate that is trained with has it too.
+        let plain = if self.config.dropout > 0.0 {
+            None
+        } else {
+            let network = || Self { layers: self.layers.valid(), ..self.clone() };
+            input.without_gradients(|input| network().estimate(input))
+        };
+        plain.unwrap_or_else(|| self.estimate(input).detach())
     }
 
     fn objective(&self) -> Objective {

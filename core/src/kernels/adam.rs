@@ -1,0 +1,142 @@
+//! Adam and the average of the weights, in one pass over each parameter.
+
+use burn::{
+    optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, Optimizer as _},
+    tensor::{Tensor, TensorData},
+};
+use rayon::prelude::*;
+
+use super::{is_on_cpu, vectors::in_vectors};
+
+/// Numbers in one task.
+const VALUES: usize = 1 << 14;
+
+/// What Adam's moments forget, and what keeps it from dividing by nothing.
+const BETA_1: f32 = 0.9;
+const BETA_2: f32 = 0.999;
+const EPSILON: f32 = 1e-8;
+
+/// What one step of learning has for all parameters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Learning {
+    /// The learning rate.
+    pub rate: f64,
+    /// What gradients are multiplied with first.
+    pub shorten: f64,
+    /// How much of the averaged weights is kept.
+    pub decay: f64,
+}
+
+/// A parameter, Adam's moments of it, and its average.
+pub(crate) struct Learner {
+    pub value: Tensor<1>,
+    /// `None` before the first step.
+    pub moments: Option<AdamState<1>>,
+    pub average: Tensor<1>,
+}
+
+impl Learning {
+    /// The parameter after a step along its gradient.
+    pub fn step(self, learner: Learner, gradient: Tensor<1>) -> Learner {
+        if is_on_cpu(&gradient) { self.step_at_once(learner, gradient) } else { self.step_by_step(learner, gradient) }
+    }
+
+    /// The twin of [`Self::step_at_once`].
+    fn step_by_step(self, learner: Learner, gradient: Tensor<1>) -> Learner {
+        let Learner { value, moments, average } = learner;
+        let adam: Adam = AdamConfig::new().with_beta_1(BETA_1).with_beta_2(BETA_2).with_epsilon(EPSILON).build();
+        let (value, moments) = adam.step(self.rate, value, gradient.mul_scalar(self.shorten), moments);
+        let average = average.mul_scalar(self.decay) + value.clone().mul_scalar(1.0 - self.decay);
+        Learner { value, moments, average }
+    }
+
+    fn step_at_once(self, learner: Learner, gradient: Tensor<1>) -> Learner {
+        let device = gradient.device();
+        let (first, second, time) = match learner.moments {
+            None => (gradient.zeros_like(), gradient.zeros_like(), 1),
+            Some(AdamState { momentum }) => (momentum.moment_1, momentum.moment_2, momentum.time + 1),
+        };
+        let numbers = |tensor: Tensor<1>| -> Vec<f32> { tensor.into_data().try_into_vec().expect("weights are f32") };
+        let gradient = numbers(gradient);
+        let [mut value, mut first, mut second, mut average] =
+            [learner.value, first, second, learner.average].map(numbers);
+        let correction = (1.0 - BETA_2.powi(time as i32)).sqrt();
+        let factors = Factors {
+            shorten: self.shorten as f32,
+            rate: self.rate as f32,
+            correction: correction / (1.0 - BETA_1.powi(time as i32)),
+            epsilon: EPSILON * correction,
+            decay: self.decay as f32,
+            rest: (1.0 - self.decay) as f32,
+        };
+        let weights = value.par_chunks_mut(VALUES).zip(average.par_chunks_mut(VALUES));
+        let moments = first.par_chunks_mut(VALUES).zip(second.par_chunks_mut(VALUES));
+        weights.zip(moments).zip(gradient.par_chunks(VALUES)).for_each(
+            |(((value, average), (first, second)), gradient)| {
+                learn_values(factors, gradient, value, first, second, average);
+            },
+        );
+        let tensor = |numbers: Vec<f32>| {
+            let n = numbers.len();
+            Tensor::from_data(TensorData::new(numbers, [n]), &device)
+        };
+        let moments = AdaptiveMomentumState::new(time, tensor(first), tensor(second));
+        Learner { value: tensor(value), moments: Some(AdamState::new(moments)), average: tensor(average) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Factors {
+    shorten: f32,
+    rate: f32,
+    correction: f32,
+    epsilon: f32,
+    decay: f32,
+    rest: f32,
+}
+
+in_vectors! {
+    fn learn_values<'a>(
+        factors: Factors,
+        gradient: &'a [f32],
+        value: &'a mut [f32],
+        first: &'a mut [f32],
+        second: &'a mut [f32],
+        average: &'a mut [f32],
+    ) {
+        let moments = first.iter_mut().zip(second);
+        for (((value, average), (first, second)), gradient) in value.iter_mut().zip(average).zip(moments).zip(gradient) {
+            // In the order of burn's Adam, so that every number is the same.
+            let gradient = gradient * factors.shorten;
+            *first = *first * BETA_1 + gradient * (1.0 - BETA_1);
+            *second = *second * BETA_2 + gradient * gradient * (1.0 - BETA_2);
+            let step = *first * factors.correction / (second.sqrt() + factors.epsilon);
+            *value -= step * factors.rate;
+            *average = *average * factors.decay + *value * factors.rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use burn::tensor::Device;
+
+    #[test]
+    fn all_at_once_is_the_same_as_step_by_step() {
+        let draw = |seed| Rng::new(seed).normal_tensor([40_000], &Device::flex());
+        let new = || Learner { value: draw(1), moments: None, average: draw(2) };
+        let (mut ours, mut twin) = (new(), new());
+        for step in 0..4_u32 {
+            let learning = Learning { rate: 1e-3 * (1.0 + f64::from(step)), shorten: 0.7, decay: 0.99 };
+            let gradient = draw(3 + u64::from(step));
+            ours = learning.step_at_once(ours, gradient.clone());
+            twin = learning.step_by_step(twin, gradient);
+            for (what, ours, twin) in [("value", &ours.value, &twin.value), ("average", &ours.average, &twin.average)] {
+                let [ours, twin]: [Vec<f32>; 2] = [ours, twin].map(|tensor| tensor.to_data().try_to_vec().unwrap());
+                assert!(ours == twin, "{what} after step {step}");
+            }
+        }
+    }
+}
