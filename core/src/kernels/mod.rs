@@ -1,13 +1,16 @@
 //! Our own kernels, each beside a twin in plain tensor operations.
 //!
-//! The functions here take any device: on the CPU they run `conv` and `norm`, elsewhere (and wherever a kernel does not fit the shapes)
-//! the twin, burn's own operations. `extension` ties the kernels into burn's dispatch and its gradients.
+//! The functions here take any device: on the CPU they run `conv` and `norm`, on a graphics card `gpu`, elsewhere (and wherever a kernel does
+//! not fit the shapes) the twin, burn's own operations. `extension` ties the kernels into burn's dispatch and its gradients.
 //!
 //! Deliberately absent: anything a network could not do without. Every result is that of the twin, up to rounding.
 
 mod conv;
 mod extension;
+mod gpu;
 mod norm;
+
+use std::cell::Cell;
 
 use burn::{
     backend::Dispatch,
@@ -15,13 +18,25 @@ use burn::{
     tensor::{Device, Tensor, activation::silu},
 };
 
-use self::extension::KernelOps;
+use self::{extension::KernelOps, norm::Activation};
+
+thread_local! {
+    static TWINS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `run` with the twins in place of the kernels, on this thread: what the kernels are compared with.
+pub fn with_twins<T>(run: impl FnOnce() -> T) -> T {
+    let before = TWINS.replace(true);
+    let result = run();
+    TWINS.set(before);
+    result
+}
 
 /// `x ∗ weight + bias` with a layer's settings.
 ///
 /// # Shapes
 /// - `x`: `[b, from, h, w]`; output: `[b, to, h/stride, w/stride]`
-pub(crate) fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
+pub fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
     let [size, other] = layer.kernel_size;
     let [stride, stride_other] = layer.stride;
     let fits = size == other
@@ -29,6 +44,9 @@ pub(crate) fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
         && matches!((size, stride), (1 | 3, 1) | (3, 2))
         && layer.dilation == [1, 1]
         && layer.groups == 1;
+    if let (true, true, Some(bias)) = (fits, gpu::has(&x), &layer.bias) {
+        return gpu::conv2d(layer, bias.val(), x);
+    }
     let (true, true, Some(bias)) = (fits, is_on_cpu(&x), &layer.bias) else {
         return layer.forward(x);
     };
@@ -38,7 +56,10 @@ pub(crate) fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Group normalisation alone.
-pub(crate) fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+pub fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+    if let Some(y) = gpu::group_norm(layer, &x, None, Activation::None) {
+        return y;
+    }
     match parameters(layer, &x) {
         None => layer.forward(x),
         Some((weight, bias)) => {
@@ -49,7 +70,10 @@ pub(crate) fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Group normalisation and then `SiLU`.
-pub(crate) fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+pub fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+    if let Some(y) = gpu::group_norm(layer, &x, None, Activation::Silu) {
+        return y;
+    }
     match parameters(layer, &x) {
         None => silu(layer.forward(x)),
         Some((weight, bias)) => {
@@ -63,7 +87,10 @@ pub(crate) fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
 ///
 /// # Shapes
 /// - `x`: `[b, c, h, w]`; `scale_shift`: `[b, 2·c]`, all scales first
-pub(crate) fn group_norm_modulated_silu(layer: &GroupNorm, x: Tensor<4>, scale_shift: Tensor<2>) -> Tensor<4> {
+pub fn group_norm_modulated_silu(layer: &GroupNorm, x: Tensor<4>, scale_shift: Tensor<2>) -> Tensor<4> {
+    if let Some(y) = gpu::group_norm(layer, &x, Some(&scale_shift), Activation::Silu) {
+        return y;
+    }
     match parameters(layer, &x) {
         None => {
             let [batch, channels, ..] = x.dims();
@@ -86,7 +113,7 @@ fn parameters(layer: &GroupNorm, x: &Tensor<4>) -> Option<(Tensor<1>, Tensor<1>)
 }
 
 fn is_on_cpu<const D: usize>(x: &Tensor<D>) -> bool {
-    x.device().inner() == Device::flex()
+    !TWINS.get() && x.device().inner() == Device::flex()
 }
 
 #[cfg(test)]

@@ -1,0 +1,139 @@
+//! Shaders as programs that burn's queue can run.
+
+use burn::tensor::{DType, Shape};
+use burn_cubecl::{
+    cubecl::{
+        CubeCount, CubeKernel, PrecompiledSource,
+        ir::{UIntKind, attributes::BufferIOAttr, metadata::Info},
+        prelude::{
+            AddressType, ElemType, ExecutionMode, KernelDefinition, KernelId, KernelMetadata, KernelSettings, Scope,
+        },
+        server::{CubeDim, KernelArguments, MetadataBindingInfo},
+    },
+    kernel::into_contiguous,
+    ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+
+/// A file of `shaders/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Shader {
+    /// Convolution and the gradient of its input.
+    Conv,
+    /// The gradient of its weights, in parts.
+    ConvWeights,
+    /// The sum of parts.
+    Parts,
+    /// The sum of each channel.
+    ChannelSums,
+    /// Group normalisation and what follows it.
+    Norm,
+    /// The gradient of its input.
+    NormBackward,
+    /// The gradients of its parameters.
+    NormParameters,
+}
+
+impl Shader {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Conv => include_str!("../../../../shaders/conv.wgsl"),
+            Self::ConvWeights => include_str!("../../../../shaders/conv_weights.wgsl"),
+            Self::Parts => include_str!("../../../../shaders/parts.wgsl"),
+            Self::ChannelSums => include_str!("../../../../shaders/channel_sums.wgsl"),
+            Self::Norm => include_str!("../../../../shaders/norm.wgsl"),
+            Self::NormBackward => include_str!("../../../../shaders/norm_backward.wgsl"),
+            Self::NormParameters => include_str!("../../../../shaders/norm_parameters.wgsl"),
+        }
+    }
+}
+
+/// A value that a shader is compiled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Constant {
+    Count(u32),
+    Flag(bool),
+}
+
+/// A shader and the constants that stand above it. Each combination is compiled once a device.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Program {
+    pub shader: Shader,
+    pub constants: Vec<(&'static str, Constant)>,
+}
+
+impl Program {
+    /// The whole text.
+    fn source(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in &self.constants {
+            text += &match value {
+                Constant::Count(count) => format!("const {name} = {count}u;\n"),
+                Constant::Flag(flag) => format!("const {name} = {flag};\n"),
+            };
+        }
+        text + self.shader.text()
+    }
+
+    /// Runs it over `count` workgroups. `info` are the numbers of the shader's `Info`, in its order.
+    pub fn launch(self, count: [usize; 3], inputs: &[&CubeTensor], outputs: &[&CubeTensor], info: &[u32]) {
+        let mut arguments = KernelArguments::new().with_info(MetadataBindingInfo::custom(packed(info)));
+        for input in inputs {
+            arguments = arguments.with_buffer_io(input.handle.clone().binding(), BufferIOAttr::ReadOnly);
+        }
+        for output in outputs {
+            arguments = arguments.with_buffer_io(output.handle.clone().binding(), BufferIOAttr::ReadWrite);
+        }
+        let [x, y, z] = count.map(|count| u32::try_from(count).expect("a card has no room for so many workgroups"));
+        outputs[0].client.launch(Box::new(self), CubeCount::Static(x, y, z), arguments);
+    }
+}
+
+/// Pairs of numbers in the order that a shader reads them.
+fn packed(info: &[u32]) -> Vec<u64> {
+    info.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32).collect()
+}
+
+impl KernelMetadata for Program {
+    fn id(&self) -> KernelId {
+        // Unchecked: a bound on every loop keeps drivers from unrolling them, and the shaders check their own.
+        KernelId::new::<Self>().info(self.clone()).mode(ExecutionMode::Unchecked)
+    }
+
+    fn address_type(&self) -> ElemType {
+        UIntKind::U32.into()
+    }
+}
+
+impl CubeKernel for Program {
+    /// Never compiled: `source` stands for it.
+    fn define(&self) -> KernelDefinition {
+        let settings = KernelSettings::new(CubeDim::new_single().0, ExecutionMode::Unchecked, AddressType::U32);
+        KernelDefinition { body: Scope::root(settings.clone()), settings, info: Info::default() }
+    }
+
+    fn source(&self) -> Option<PrecompiledSource> {
+        let mut source = Self::source(self);
+        // Outside of a browser tensors share buffers, and a buffer that is written to anywhere in a launch must be bound so everywhere.
+        if !cfg!(target_arch = "wasm32") {
+            source = source.replace("var<storage, read>", "var<storage, read_write>");
+        }
+        Some(PrecompiledSource { source, entrypoint_name: "main".to_owned(), lang: "wgsl" })
+    }
+}
+
+/// The same tensor with its numbers in order.
+pub(super) fn in_order(tensor: CubeTensor) -> CubeTensor {
+    into_contiguous(tensor)
+}
+
+/// A tensor beside another, with room for its numbers and none in it yet.
+pub(super) fn empty_beside<const D: usize>(other: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+    empty_device_contiguous_dtype(other.client.clone(), other.device.clone(), Shape::from(shape), DType::F32)
+}
+
+/// The sizes of a tensor.
+pub(super) fn dims<const D: usize>(tensor: &CubeTensor) -> [usize; D] {
+    let shape = tensor.meta.shape();
+    std::array::from_fn(|i| shape[i])
+}
