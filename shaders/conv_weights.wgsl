@@ -1,127 +1,89 @@
-// The gradient of a convolution's weights: dw[to, from, tap] = Σ over pixels of dy[to] · x[from] under the tap.
+// The gradient of a convolution's weights: dw[to, from, tap] = Σ over pixels of dy[to]·x[from] under the tap, of pictures and gradients that
+// `pack.wgsl` has laid out.
 //
-// One tap a workgroup: a product of matrices, output channels × input channels, along the pixels. Four pixels lie in a vector. The pixels are cut
-// into parts, so that small layers keep a large card busy; `parts.wgsl` adds them up.
+// Each invocation makes 8 output channels × 8 input channels of one tap in registers. The lines of all pictures are cut into parts, so that small layers
+// keep a large card busy; `parts.wgsl` adds them up.
 //
 // From above: SIZE (1 or 3), STRIDE (1 or 2).
 
 struct Info {
     from_channels: u32,
     to_channels: u32,
+    // Of the gradient, which has no border.
     height: u32,
     width: u32,
-    // Of the gradient.
-    out_height: u32,
-    out_width: u32,
-    n_pixels: u32,
-    // A multiple of the pixels of a step.
-    pixels_per_part: u32,
+    // Of the pictures: vectors in a row, and in a plane.
+    row: u32,
+    plane: u32,
+    // Of all gradients.
+    n_lines: u32,
+    lines_per_part: u32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> dy: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(3) var<storage, read> info: Info;
 
-const SIDE = 8u;
-// Of each kind of channels, in one invocation.
-const CHANNELS = 8u;
-const TILE = SIDE * CHANNELS;
 const TAPS = SIZE * SIZE;
-const PADDING = i32(SIZE / 2u);
-// Vectors of pixels in a step, and in a row of a tile: an odd number, so that the rows begin in different banks of a card's memory.
-const DEPTH = 4u;
-const ROW = DEPTH + 1u;
-const STEP = 4u * DEPTH;
 
-var<workgroup> tile_x: array<vec4<f32>, TILE * ROW>;
-var<workgroup> tile_dy: array<vec4<f32>, TILE * ROW>;
-
-// Where four pixels are in the first channel of x and of dy, and which of them there are.
-struct Places {
-    in_x: vec4<u32>,
-    is_in_x: vec4<bool>,
-    in_dy: vec4<u32>,
-    is_in_dy: vec4<bool>,
+// row ⊗ column, added to `sum`.
+fn add_product(sum: mat4x4<f32>, column: vec4<f32>, row: vec4<f32>) -> mat4x4<f32> {
+    return mat4x4(sum[0] + column * row.x, sum[1] + column * row.y, sum[2] + column * row.z, sum[3] + column * row.w);
 }
 
-fn places(first: u32, end: u32, ky: i32, kx: i32) -> Places {
-    let area = info.out_height * info.out_width;
-    let pixel = vec4(first) + vec4(0u, 1u, 2u, 3u);
-    let picture = pixel / area;
-    let rest = pixel - picture * area;
-    let line = rest / info.out_width;
-    let row = vec4<i32>(line * STRIDE) + (ky - PADDING);
-    let column = vec4<i32>((rest - line * info.out_width) * STRIDE) + (kx - PADDING);
-    let is_in_dy = pixel < vec4(end);
-    let is_in_x = (vec4<u32>(row) < vec4(info.height)) & (vec4<u32>(column) < vec4(info.width)) & is_in_dy;
-    let in_x = picture * info.from_channels * info.height * info.width + vec4<u32>(row * i32(info.width) + column);
-    return Places(in_x, is_in_x, picture * info.to_channels * area + rest, is_in_dy);
+// Writes four output channels × four input channels.
+fn store(part: u32, to_vector: u32, from_vector: u32, tap: u32, sum: mat4x4<f32>) {
+    var columns = array(sum[0], sum[1], sum[2], sum[3]);
+    for (var i = 0u; i < 4u; i++) {
+        let to_channel = 4u * to_vector + i;
+        let first = ((part * info.to_channels + to_channel) * info.from_channels + 4u * from_vector) * TAPS + tap;
+        if to_channel < info.to_channels {
+            let count = min(4u, info.from_channels - min(info.from_channels, 4u * from_vector));
+            if count > 0u { parts[first] = columns[i].x; }
+            if count > 1u { parts[first + TAPS] = columns[i].y; }
+            if count > 2u { parts[first + 2u * TAPS] = columns[i].z; }
+            if count > 3u { parts[first + 3u * TAPS] = columns[i].w; }
+        }
+    }
 }
 
-@compute @workgroup_size(SIDE, SIDE)
-fn main(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
-    @builtin(local_invocation_index) index: u32,
-) {
-    let tap = group.z % TAPS;
-    let part = group.z / TAPS;
-    let first_to = group.x * TILE;
-    let first_from = group.y * TILE;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let tap = id.x % TAPS;
+    // Vectors of four channels; past the last one the last is taken, and nothing is written.
+    let from_vector = id.x / TAPS * 2u;
+    let to_vector = id.y * 2u;
+    let from_vectors = (info.from_channels + 3u) / 4u;
+    let to_vectors = (info.to_channels + 3u) / 4u;
+    if from_vector >= from_vectors {
+        return;
+    }
+    let x_next = select(0u, info.plane, from_vector + 1u < from_vectors);
     let area = info.height * info.width;
-    let out_area = info.out_height * info.out_width;
-    let end = min(info.n_pixels, (part + 1u) * info.pixels_per_part);
-    // Neighbours share neighbouring pixels.
-    let d = index % DEPTH;
-    var sums: array<array<f32, CHANNELS>, CHANNELS>;
-    for (var first = part * info.pixels_per_part; first < end; first += STEP) {
-        let place = places(first + 4u * d, end, i32(tap / SIZE), i32(tap % SIZE));
-        for (var row = index / DEPTH; row < TILE; row += SIDE * SIDE / DEPTH) {
-            var value = vec4<f32>();
-            let from_channel = first_from + row;
-            if from_channel < info.from_channels {
-                let at = place.in_x + from_channel * area;
-                if place.is_in_x.x { value.x = x[at.x]; }
-                if place.is_in_x.y { value.y = x[at.y]; }
-                if place.is_in_x.z { value.z = x[at.z]; }
-                if place.is_in_x.w { value.w = x[at.w]; }
-            }
-            tile_x[row * ROW + d] = value;
-            value = vec4<f32>();
-            let to_channel = first_to + row;
-            if to_channel < info.to_channels {
-                let at = place.in_dy + to_channel * out_area;
-                if place.is_in_dy.x { value.x = dy[at.x]; }
-                if place.is_in_dy.y { value.y = dy[at.y]; }
-                if place.is_in_dy.z { value.z = dy[at.z]; }
-                if place.is_in_dy.w { value.w = dy[at.w]; }
-            }
-            tile_dy[row * ROW + d] = value;
-        }
-        workgroupBarrier();
-        for (var d = 0u; d < DEPTH; d++) {
-            var column: array<vec4<f32>, CHANNELS>;
-            for (var j = 0u; j < CHANNELS; j++) {
-                column[j] = tile_x[(local.x + SIDE * j) * ROW + d];
-            }
-            for (var i = 0u; i < CHANNELS; i++) {
-                let row = tile_dy[(local.y + SIDE * i) * ROW + d];
-                for (var j = 0u; j < CHANNELS; j++) {
-                    sums[i][j] += dot(row, column[j]);
-                }
-            }
-        }
-        workgroupBarrier();
-    }
-    for (var i = 0u; i < CHANNELS; i++) {
-        let to_channel = first_to + local.y + SIDE * i;
-        for (var j = 0u; j < CHANNELS; j++) {
-            let from_channel = first_from + local.x + SIDE * j;
-            if to_channel < info.to_channels && from_channel < info.from_channels {
-                let row = part * info.to_channels + to_channel;
-                parts[(row * info.from_channels + from_channel) * TAPS + tap] = sums[i][j];
-            }
+    let dy_next = select(0u, area, to_vector + 1u < to_vectors);
+    var sums: array<mat4x4<f32>, 4>;
+    let end = min(info.n_lines, (id.z + 1u) * info.lines_per_part);
+    for (var line = id.z * info.lines_per_part; line < end; line++) {
+        let picture = line / info.height;
+        let row = line - picture * info.height;
+        var x_at = (picture * from_vectors + from_vector) * info.plane + (row * STRIDE + tap / SIZE) * info.row + tap % SIZE;
+        var dy_at = (picture * to_vectors + to_vector) * area + row * info.width;
+        for (var column = 0u; column < info.width; column++) {
+            let from_0 = x[x_at];
+            let from_1 = x[x_at + x_next];
+            let to_0 = dy[dy_at];
+            let to_1 = dy[dy_at + dy_next];
+            sums[0] = add_product(sums[0], from_0, to_0);
+            sums[1] = add_product(sums[1], from_1, to_0);
+            sums[2] = add_product(sums[2], from_0, to_1);
+            sums[3] = add_product(sums[3], from_1, to_1);
+            x_at += STRIDE;
+            dy_at += 1u;
         }
     }
+    store(id.z, to_vector, from_vector, tap, sums[0]);
+    store(id.z, to_vector, from_vector + 1u, tap, sums[1]);
+    store(id.z, to_vector + 1u, from_vector, tap, sums[2]);
+    store(id.z, to_vector + 1u, from_vector + 1u, tap, sums[3]);
 }

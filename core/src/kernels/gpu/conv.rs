@@ -1,4 +1,6 @@
 //! Convolutions and their gradients.
+//!
+//! Pictures and weights are laid out for the work first, which takes little time: a border of zeros, four channels in a vector.
 
 use burn_cubecl::tensor::CubeTensor;
 
@@ -7,91 +9,61 @@ use super::program::{
     Program, Shader, dims, empty_beside, in_order,
 };
 
-/// Width and height of a workgroup.
-const SIDE: usize = 8;
+/// A workgroup of the convolution: invocations along the pixels, and along the channels.
+const WORKGROUP: [usize; 2] = [16, 4];
 
 /// Pixels and channels of one invocation.
 const TILE: usize = 8;
 
-/// Workgroups that keep a large card busy.
-const ENOUGH_WORKGROUPS: usize = 64;
+/// Invocations of a workgroup of the other shaders.
+const N_INVOCATIONS: usize = 64;
 
-/// The fewest pixels that are worth a part of their own: 16 steps of the shader.
-const PART_PIXELS: usize = 256;
+/// Invocations that keep a large card busy.
+const ENOUGH_INVOCATIONS: usize = 4096;
 
 /// `x ∗ weight + bias`.
 pub(super) fn forward(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, stride: usize) -> CubeTensor {
-    let [x, weight, bias] = [x, weight, bias].map(in_order);
     let [batch, from, height, width] = dims(&x);
     let [to, weight_from, size, _] = dims(&weight);
     assert_eq!(from, weight_from, "the weights are for {weight_from} channels, the pictures have {from}");
     let taps = size * size;
-    let y = empty_beside(&x, [batch, to, height.div_ceil(stride), width.div_ceil(stride)]);
-    launch(size, stride, false, [&x, &weight, &bias], &y, [from * taps, taps]);
-    y
+    let weights = Weights { from, to, size, to_step: from * taps, from_step: taps, is_mirrored: false };
+    let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
+    weights.convolve(weight, &Packed::new(x, size / 2, 1), Some(in_order(bias)), stride, y)
 }
 
 /// The gradient of the input, which has the sizes `x`.
 pub(super) fn x_backward(x: [usize; 4], weight: CubeTensor, dy: CubeTensor, stride: usize) -> CubeTensor {
-    let [weight, dy] = [weight, dy].map(in_order);
-    let [_, from, size, _] = dims(&weight);
+    let [to, from, size, _] = dims(&weight);
     let taps = size * size;
-    let dx = empty_beside(&dy, x);
-    // A gradient has no bias; the shader does not read it.
-    launch(size, stride, true, [&dy, &weight, &weight], &dx, [taps, from * taps]);
-    dx
-}
-
-/// `weight_steps`: how far apart neighbouring output channels lie in the weights, and neighbouring input channels.
-fn launch(
-    size: usize,
-    stride: usize,
-    is_backward: bool,
-    inputs: [&CubeTensor; 3],
-    y: &CubeTensor,
-    weight_steps: [usize; 2],
-) {
-    let [batch, from, height, width] = dims(inputs[0]);
-    let [_, to, out_height, out_width] = dims(y);
-    let n_pixels = batch * out_height * out_width;
-    let program = Program {
-        shader: Shader::Conv,
-        constants: vec![
-            ("SIZE", Count(size as u32)),
-            ("STRIDE", Count(stride as u32)),
-            ("BACKWARD", Flag(is_backward)),
-            ("PIXELS", Count(TILE as u32)),
-            ("CHANNELS", Count(TILE as u32)),
-        ],
-    };
-    let [weight_to, weight_from] = weight_steps;
-    let info = [from, to, height, width, out_height, out_width, weight_to, weight_from, n_pixels].map(|n| n as u32);
-    let count = [n_pixels.div_ceil(SIDE * TILE), to.div_ceil(SIDE * TILE), 1];
-    program.launch(count, &inputs, &[y], &info);
+    // The gradient goes the other way.
+    let weights = Weights { from: to, to: from, size, to_step: taps, from_step: from * taps, is_mirrored: true };
+    let mut dy = Packed::new(dy, size / 2, stride);
+    dy.grow(x[2] + 2 * (size / 2), x[3] + 2 * (size / 2));
+    weights.convolve(weight, &dy, None, 1, x)
 }
 
 /// The gradient of the weights, `[to, from, size, size]`.
 pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stride: usize) -> CubeTensor {
-    let [x, dy] = [x, dy].map(in_order);
-    let [batch, from, height, width] = dims(&x);
-    let [_, to, out_height, out_width] = dims(&dy);
-    let size = weight[2];
+    let [to, from, size, _] = weight;
     let taps = size * size;
-    let n_pixels = batch * out_height * out_width;
-    let tiles = [to.div_ceil(SIDE * TILE), from.div_ceil(SIDE * TILE)];
-    let wanted_parts = ENOUGH_WORKGROUPS.div_ceil(tiles[0] * tiles[1] * taps);
-    let pixels_per_part = n_pixels.div_ceil(wanted_parts).next_multiple_of(PART_PIXELS);
-    let n_parts = n_pixels.div_ceil(pixels_per_part);
-    let length = to * from * taps;
-    let parts = empty_beside(&x, [n_parts, to, from, size, size]);
+    let [batch, _, height, width] = dims(&dy);
+    let x = Packed::new(x, size / 2, 1);
+    let dy = Packed::new(dy, 0, 1).launch();
+    let tiles = [from.div_ceil(2 * 4) * taps, to.div_ceil(2 * 4)];
+    let n_lines = batch * height;
+    let lines_per_part = n_lines.div_ceil(ENOUGH_INVOCATIONS.div_ceil(tiles[0] * tiles[1]));
+    let n_parts = n_lines.div_ceil(lines_per_part);
+    let parts = empty_beside(&dy, [n_parts, to, from, size, size]);
     let constants = vec![("SIZE", Count(size as u32)), ("STRIDE", Count(stride as u32))];
-    let info = [from, to, height, width, out_height, out_width, n_pixels, pixels_per_part].map(|n| n as u32);
-    let count = [tiles[0], tiles[1], taps * n_parts];
-    Program { shader: Shader::ConvWeights, constants }.launch(count, &[&x, &dy], &[&parts], &info);
+    let info = [from, to, height, width, x.columns, x.rows * x.columns, n_lines, lines_per_part].map(|n| n as u32);
+    let count = [tiles[0].div_ceil(N_INVOCATIONS), tiles[1], n_parts];
+    Program { shader: Shader::ConvWeights, constants }.launch(count, &[&x.launch(), &dy], &[&parts], &info);
 
-    let dw = empty_beside(&x, weight);
+    let length = to * from * taps;
+    let dw = empty_beside(&dy, weight);
     let sum = Program { shader: Shader::Parts, constants: Vec::new() };
-    sum.launch([length.div_ceil(SIDE * SIDE), 1, 1], &[&parts], &[&dw], &[n_parts, length].map(|n| n as u32));
+    sum.launch([length.div_ceil(N_INVOCATIONS), 1, 1], &[&parts], &[&dw], &[n_parts, length].map(|n| n as u32));
     dw
 }
 
@@ -103,4 +75,101 @@ pub(super) fn bias_backward(dy: CubeTensor) -> CubeTensor {
     let program = Program { shader: Shader::ChannelSums, constants: Vec::new() };
     program.launch([channels, 1, 1], &[&dy], &[&sums], &[batch, channels, height * width].map(|n| n as u32));
     sums
+}
+
+/// Pictures, and how they are to be laid out.
+struct Packed {
+    x: CubeTensor,
+    border: usize,
+    /// Zeros are put between pixels, so that they lie this far apart.
+    spread: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Packed {
+    fn new(x: CubeTensor, border: usize, spread: usize) -> Self {
+        let [_, _, height, width] = dims(&x);
+        let [rows, columns] = [height, width].map(|size| size * spread + 2 * border);
+        Self { x: in_order(x), border, spread, rows, columns }
+    }
+
+    /// Sets the size: of a picture with a stride it does not follow from that of its result.
+    fn grow(&mut self, rows: usize, columns: usize) {
+        (self.rows, self.columns) = (rows, columns);
+    }
+
+    fn vectors(&self) -> usize {
+        let [_, channels, ..]: [usize; 4] = dims(&self.x);
+        channels.div_ceil(4)
+    }
+
+    /// `[b, c/4, rows, columns, 4]`
+    fn launch(&self) -> CubeTensor {
+        let [batch, channels, height, width] = dims(&self.x);
+        let packed = empty_beside(&self.x, [batch, self.vectors(), self.rows, self.columns, 4]);
+        let constants = vec![("BORDER", Count(self.border as u32)), ("SPREAD", Count(self.spread as u32))];
+        let count = [(self.rows * self.columns).div_ceil(N_INVOCATIONS), self.vectors(), batch];
+        let info = [channels, height, width, self.rows, self.columns].map(|n| n as u32);
+        Program { shader: Shader::Pack, constants }.launch(count, &[&self.x], &[&packed], &info);
+        packed
+    }
+}
+
+/// How weights are to be read.
+struct Weights {
+    /// Channels that come in.
+    from: usize,
+    /// Channels that go out.
+    to: usize,
+    size: usize,
+    /// From one channel that goes out to the next.
+    to_step: usize,
+    /// From one channel that comes in to the next.
+    from_step: usize,
+    /// Whether the taps come in the opposite order.
+    is_mirrored: bool,
+}
+
+impl Weights {
+    /// `[from/4, taps, to, 4]`, and `to` is filled up.
+    fn pack(&self, weight: CubeTensor) -> CubeTensor {
+        let weight = in_order(weight);
+        let taps = self.size * self.size;
+        let width = self.to.next_multiple_of(TILE);
+        let packed = empty_beside(&weight, [self.from.div_ceil(4), taps, width, 4]);
+        let constants = vec![("TAPS", Count(taps as u32)), ("MIRRORED", Flag(self.is_mirrored))];
+        let count = [width.div_ceil(N_INVOCATIONS), self.from.div_ceil(4) * taps, 1];
+        let info = [self.from, self.to, self.to_step, self.from_step, width].map(|n| n as u32);
+        Program { shader: Shader::PackWeights, constants }.launch(count, &[&weight], &[&packed], &info);
+        packed
+    }
+
+    fn convolve(
+        &self,
+        weight: CubeTensor,
+        x: &Packed,
+        bias: Option<CubeTensor>,
+        stride: usize,
+        y: [usize; 4],
+    ) -> CubeTensor {
+        let weight = self.pack(weight);
+        let [batch, to, height, width] = y;
+        let y = empty_beside(&weight, y);
+        let constants = vec![
+            ("SIZE", Count(self.size as u32)),
+            ("STRIDE", Count(stride as u32)),
+            ("BIASED", Flag(bias.is_some())),
+            ("PIXELS", Count(TILE as u32)),
+            ("CHANNELS", Count(TILE as u32)),
+        ];
+        let n_pixels = batch * height * width;
+        let count = [n_pixels.div_ceil(WORKGROUP[0] * TILE), to.div_ceil(WORKGROUP[1] * TILE), 1];
+        let weight_channels = to.next_multiple_of(TILE);
+        let info = [x.vectors(), to, height, width, x.columns, x.rows * x.columns, weight_channels, n_pixels];
+        // A shader without a bias does not read it.
+        let inputs = [&x.launch(), &weight, bias.as_ref().unwrap_or(&weight)];
+        Program { shader: Shader::Conv, constants }.launch(count, &inputs, &[&y], &info.map(|n| n as u32));
+        y
+    }
 }

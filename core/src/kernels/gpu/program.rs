@@ -18,7 +18,11 @@ use burn_cubecl::{
 /// A file of `shaders/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shader {
-    /// Convolution and the gradient of its input.
+    /// Pictures as convolutions read them.
+    Pack,
+    /// Weights as convolutions read them.
+    PackWeights,
+    /// Convolution.
     Conv,
     /// The gradient of its weights, in parts.
     ConvWeights,
@@ -37,6 +41,8 @@ pub(super) enum Shader {
 impl Shader {
     fn text(self) -> &'static str {
         match self {
+            Self::Pack => include_str!("../../../../shaders/pack.wgsl"),
+            Self::PackWeights => include_str!("../../../../shaders/pack_weights.wgsl"),
             Self::Conv => include_str!("../../../../shaders/conv.wgsl"),
             Self::ConvWeights => include_str!("../../../../shaders/conv_weights.wgsl"),
             Self::Parts => include_str!("../../../../shaders/parts.wgsl"),
