@@ -1,8 +1,8 @@
 // The gradient of a convolution's weights: dw[to, from, tap] = Σ over pixels of dy[to]·x[from] under the tap, of pictures and gradients that
 // `pack.wgsl` has laid out.
 //
-// Each invocation makes 8 output channels × 8 input channels of one tap in registers. The lines of all pictures are cut into parts, so that small layers
-// keep a large card busy; `parts.wgsl` adds them up.
+// Each invocation makes 8 output channels × 12 weights in registers, of four input channels each: a row of three taps, along which a window moves; or
+// 8 × 8, where a kernel has one tap. The lines of all pictures are cut into parts, so that small layers keep a large card busy; `parts.wgsl` adds them up.
 //
 // From above: SIZE (1 or 3), STRIDE (1 or 2).
 
@@ -25,34 +25,37 @@ struct Info {
 @group(0) @binding(2) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(3) var<storage, read> info: Info;
 
-const TAPS = SIZE * SIZE;
+// Vectors of x that an invocation looks at: three neighbours, or two planes.
+const N_VALUES = select(2u, 3u, SIZE == 3u);
+const FROM_VECTORS = select(2u, 1u, SIZE == 3u);
 
-// row ⊗ column, added to `sum`.
+// column ⊗ row, added to `sum`.
 fn add_product(sum: mat4x4<f32>, column: vec4<f32>, row: vec4<f32>) -> mat4x4<f32> {
     return mat4x4(sum[0] + column * row.x, sum[1] + column * row.y, sum[2] + column * row.z, sum[3] + column * row.w);
 }
 
-// Writes four output channels × four input channels.
+// Writes four output channels × four input channels of one tap.
 fn store(part: u32, to_vector: u32, from_vector: u32, tap: u32, sum: mat4x4<f32>) {
+    const TAPS = SIZE * SIZE;
+    let from_channel = 4u * from_vector;
     var columns = array(sum[0], sum[1], sum[2], sum[3]);
     for (var i = 0u; i < 4u; i++) {
         let to_channel = 4u * to_vector + i;
-        let first = ((part * info.to_channels + to_channel) * info.from_channels + 4u * from_vector) * TAPS + tap;
         if to_channel < info.to_channels {
-            let count = min(4u, info.from_channels - min(info.from_channels, 4u * from_vector));
-            if count > 0u { parts[first] = columns[i].x; }
-            if count > 1u { parts[first + TAPS] = columns[i].y; }
-            if count > 2u { parts[first + 2u * TAPS] = columns[i].z; }
-            if count > 3u { parts[first + 3u * TAPS] = columns[i].w; }
+            let at = ((part * info.to_channels + to_channel) * info.from_channels + from_channel) * TAPS + tap;
+            if from_channel < info.from_channels { parts[at] = columns[i].x; }
+            if from_channel + 1u < info.from_channels { parts[at + TAPS] = columns[i].y; }
+            if from_channel + 2u < info.from_channels { parts[at + 2u * TAPS] = columns[i].z; }
+            if from_channel + 3u < info.from_channels { parts[at + 3u * TAPS] = columns[i].w; }
         }
     }
 }
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    let tap = id.x % TAPS;
+    let ky = id.x % SIZE;
     // Vectors of four channels; past the last one the last is taken, and nothing is written.
-    let from_vector = id.x / TAPS * 2u;
+    let from_vector = id.x / SIZE * FROM_VECTORS;
     let to_vector = id.y * 2u;
     let from_vectors = (info.from_channels + 3u) / 4u;
     let to_vectors = (info.to_channels + 3u) / 4u;
@@ -62,28 +65,47 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let x_next = select(0u, info.plane, from_vector + 1u < from_vectors);
     let area = info.height * info.width;
     let dy_next = select(0u, area, to_vector + 1u < to_vectors);
-    var sums: array<mat4x4<f32>, 4>;
+    var first: array<mat4x4<f32>, N_VALUES>;
+    var second: array<mat4x4<f32>, N_VALUES>;
     let end = min(info.n_lines, (id.z + 1u) * info.lines_per_part);
     for (var line = id.z * info.lines_per_part; line < end; line++) {
         let picture = line / info.height;
         let row = line - picture * info.height;
-        var x_at = (picture * from_vectors + from_vector) * info.plane + (row * STRIDE + tap / SIZE) * info.row + tap % SIZE;
-        var dy_at = (picture * to_vectors + to_vector) * area + row * info.width;
+        let x_line = (picture * from_vectors + from_vector) * info.plane + (row * STRIDE + ky) * info.row;
+        let dy_line = (picture * to_vectors + to_vector) * area + row * info.width;
+        var values: array<vec4<f32>, N_VALUES>;
+        if SIZE == 3u {
+            values[0] = x[x_line];
+            values[1] = x[x_line + 1u];
+        }
         for (var column = 0u; column < info.width; column++) {
-            let from_0 = x[x_at];
-            let from_1 = x[x_at + x_next];
-            let to_0 = dy[dy_at];
-            let to_1 = dy[dy_at + dy_next];
-            sums[0] = add_product(sums[0], from_0, to_0);
-            sums[1] = add_product(sums[1], from_1, to_0);
-            sums[2] = add_product(sums[2], from_0, to_1);
-            sums[3] = add_product(sums[3], from_1, to_1);
-            x_at += STRIDE;
-            dy_at += 1u;
+            let x_at = x_line + column * STRIDE;
+            if SIZE == 3u {
+                values[N_VALUES - 1u] = x[x_at + 2u];
+            } else {
+                values[0] = x[x_at];
+                values[1] = x[x_at + x_next];
+            }
+            let to_first = dy[dy_line + column];
+            let to_second = dy[dy_line + column + dy_next];
+            for (var k = 0u; k < N_VALUES; k++) {
+                first[k] = add_product(first[k], values[k], to_first);
+                second[k] = add_product(second[k], values[k], to_second);
+            }
+            if SIZE == 3u && STRIDE == 1u {
+                values[0] = values[1];
+                values[1] = values[N_VALUES - 1u];
+            } else if SIZE == 3u {
+                values[0] = values[N_VALUES - 1u];
+                // Past the end of a row, where it is not used any more, lies the next; past the last one, nothing.
+                values[1] = x[min(x_at + 3u, arrayLength(&x) - 1u)];
+            }
         }
     }
-    store(id.z, to_vector, from_vector, tap, sums[0]);
-    store(id.z, to_vector, from_vector + 1u, tap, sums[1]);
-    store(id.z, to_vector + 1u, from_vector, tap, sums[2]);
-    store(id.z, to_vector + 1u, from_vector + 1u, tap, sums[3]);
+    for (var k = 0u; k < N_VALUES; k++) {
+        let vector = select(from_vector + k, from_vector, SIZE == 3u);
+        let tap = select(0u, ky * SIZE + k, SIZE == 3u);
+        store(id.z, to_vector, vector, tap, first[k]);
+        store(id.z, to_vector + 1u, vector, tap, second[k]);
+    }
 }

@@ -12,8 +12,10 @@ use super::program::{
 /// A workgroup of the convolution: invocations along the pixels, and along the channels.
 const WORKGROUP: [usize; 2] = [16, 4];
 
-/// Pixels and channels of one invocation.
-const TILE: usize = 8;
+/// Pixels and channels of one invocation: the larger, the less is loaded, and the fewer invocations there are.
+fn tile(n_pixels: usize, channels: usize) -> usize {
+    if n_pixels * channels < 1 << 15 { 4 } else { 8 }
+}
 
 /// Invocations of a workgroup of the other shaders.
 const N_INVOCATIONS: usize = 64;
@@ -50,7 +52,8 @@ pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stri
     let [batch, _, height, width] = dims(&dy);
     let x = Packed::new(x, size / 2, 1);
     let dy = Packed::new(dy, 0, 1).launch();
-    let tiles = [from.div_ceil(2 * 4) * taps, to.div_ceil(2 * 4)];
+    let from_channels = if size == 3 { 4 } else { 8 };
+    let tiles = [from.div_ceil(from_channels) * size, to.div_ceil(8)];
     let n_lines = batch * height;
     let lines_per_part = n_lines.div_ceil(ENOUGH_INVOCATIONS.div_ceil(tiles[0] * tiles[1]));
     let n_parts = n_lines.div_ceil(lines_per_part);
@@ -132,11 +135,10 @@ struct Weights {
 }
 
 impl Weights {
-    /// `[from/4, taps, to, 4]`, and `to` is filled up.
-    fn pack(&self, weight: CubeTensor) -> CubeTensor {
+    /// `[from/4, taps, width, 4]`, where `width` are the channels that go out, filled up.
+    fn pack(&self, weight: CubeTensor, width: usize) -> CubeTensor {
         let weight = in_order(weight);
         let taps = self.size * self.size;
-        let width = self.to.next_multiple_of(TILE);
         let packed = empty_beside(&weight, [self.from.div_ceil(4), taps, width, 4]);
         let constants = vec![("TAPS", Count(taps as u32)), ("MIRRORED", Flag(self.is_mirrored))];
         let count = [width.div_ceil(N_INVOCATIONS), self.from.div_ceil(4) * taps, 1];
@@ -153,19 +155,20 @@ impl Weights {
         stride: usize,
         y: [usize; 4],
     ) -> CubeTensor {
-        let weight = self.pack(weight);
         let [batch, to, height, width] = y;
+        let n_pixels = batch * height * width;
+        let tile = tile(n_pixels, to);
+        let weight_channels = to.next_multiple_of(tile);
+        let weight = self.pack(weight, weight_channels);
         let y = empty_beside(&weight, y);
         let constants = vec![
             ("SIZE", Count(self.size as u32)),
             ("STRIDE", Count(stride as u32)),
             ("BIASED", Flag(bias.is_some())),
-            ("PIXELS", Count(TILE as u32)),
-            ("CHANNELS", Count(TILE as u32)),
+            ("PIXELS", Count(tile as u32)),
+            ("CHANNELS", Count(tile as u32)),
         ];
-        let n_pixels = batch * height * width;
-        let count = [n_pixels.div_ceil(WORKGROUP[0] * TILE), to.div_ceil(WORKGROUP[1] * TILE), 1];
-        let weight_channels = to.next_multiple_of(TILE);
+        let count = [n_pixels.div_ceil(WORKGROUP[0] * tile), to.div_ceil(WORKGROUP[1] * tile), 1];
         let info = [x.vectors(), to, height, width, x.columns, x.rows * x.columns, weight_channels, n_pixels];
         // A shader without a bias does not read it.
         let inputs = [&x.launch(), &weight, bias.as_ref().unwrap_or(&weight)];

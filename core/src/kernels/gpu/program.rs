@@ -143,3 +143,74 @@ pub(super) fn dims<const D: usize>(tensor: &CubeTensor) -> [usize; D] {
     let shape = tensor.meta.shape();
     std::array::from_fn(|i| shape[i])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+    impl Shader {
+        const ALL: [Self; 9] = [
+            Self::Pack,
+            Self::PackWeights,
+            Self::Conv,
+            Self::ConvWeights,
+            Self::Parts,
+            Self::ChannelSums,
+            Self::Norm,
+            Self::NormBackward,
+            Self::NormParameters,
+        ];
+
+        /// Every program that there is of the shader.
+        fn programs(self) -> Vec<Program> {
+            let counts = |values: &[u32]| values.iter().copied().map(Constant::Count).collect::<Vec<_>>();
+            let flags = vec![Constant::Flag(false), Constant::Flag(true)];
+            let choices = match self {
+                Self::Pack => vec![("BORDER", counts(&[0, 1])), ("SPREAD", counts(&[1, 2]))],
+                Self::PackWeights => vec![("TAPS", counts(&[1, 9])), ("MIRRORED", flags)],
+                Self::Conv => vec![
+                    ("SIZE", counts(&[1, 3])),
+                    ("STRIDE", counts(&[1, 2])),
+                    ("BIASED", flags),
+                    ("PIXELS", counts(&[4, 8])),
+                    ("CHANNELS", counts(&[4, 8])),
+                ],
+                Self::ConvWeights => vec![("SIZE", counts(&[1, 3])), ("STRIDE", counts(&[1, 2]))],
+                Self::Parts | Self::ChannelSums => Vec::new(),
+                Self::Norm | Self::NormBackward => vec![("MODULATED", flags.clone()), ("SILU", flags)],
+                Self::NormParameters => vec![("MODULATED", flags)],
+            };
+            let mut programs = vec![Program { shader: self, constants: Vec::new() }];
+            for (name, values) in choices {
+                let with = |program: &Program, value: &Constant| {
+                    let constants = [program.constants.clone(), vec![(name, *value)]].concat();
+                    Program { shader: self, constants }
+                };
+                programs =
+                    programs.iter().flat_map(|program| values.iter().map(move |value| with(program, value))).collect();
+            }
+            programs
+        }
+    }
+
+    /// What a browser guarantees, and no more.
+    #[test]
+    fn every_program_is_plain_webgpu() {
+        for program in Shader::ALL.into_iter().flat_map(Shader::programs) {
+            let source = Program::source(&program);
+            let fail = |error: String| panic!("{:?} {:?}: {error}", program.shader, program.constants);
+            let module = naga::front::wgsl::parse_str(&source).unwrap_or_else(|error| fail(error.emit_to_string(&source)));
+            let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+            validator.validate(&module).unwrap_or_else(|error| fail(error.emit_to_string(&source)));
+            assert_eq!(module.entry_points[0].workgroup_size.iter().product::<u32>(), 64);
+            let bindings = module.global_variables.iter().filter(|(_, variable)| variable.binding.is_some());
+            assert!(bindings.count() <= 8, "{:?}", program.shader);
+        }
+    }
+
+    #[test]
+    fn numbers_come_in_pairs() {
+        assert_eq!(packed(&[1, 2, 3]), [1 | 2 << 32, 3]);
+    }
+}
