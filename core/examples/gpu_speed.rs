@@ -42,7 +42,8 @@ fn compare(what: &str, rounds: usize, mut ours: impl FnMut(), mut stock: impl Fn
     };
     let of = |which: usize| median(times.iter().map(|pair| pair[which].as_secs_f64() * 1e3).collect());
     let ratios: Vec<f64> = times.iter().map(|[ours, stock]| stock.as_secs_f64() / ours.as_secs_f64()).collect();
-    let (least, most) = (ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max));
+    let (least, most) =
+        (ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max));
     println!("{what}: ours {:.1} ms, burn's own {:.1} ms (first {:.0?} and {:.0?})", of(0), of(1), first[0], first[1]);
     println!("{what}: {:.1} times as fast ({least:.1} to {most:.1})", median(ratios));
 }

@@ -4,11 +4,14 @@
 use std::io::Write as _;
 
 use bit_diffusion::{
-    kernels::{conv2d, group_norm, group_norm_modulated_silu, group_norm_silu, with_twins},
+    kernels::{
+        BETAS, EPSILON, adam_step, conv2d, group_norm, group_norm_modulated_silu, group_norm_silu, mix, with_twins,
+    },
     rng::Rng,
 };
 use burn::{
     nn::{GroupNormConfig, PaddingConfig2d, conv::Conv2dConfig},
+    optim::AdamConfig,
     tensor::{Device, Gradients, Tensor, wgpu::WgpuInitError},
 };
 
@@ -57,6 +60,7 @@ fn shaders_agree_with_their_twins() {
     let Some(gpu) = gpu() else { return };
     convolutions(&gpu.clone().autodiff());
     any_order(&gpu);
+    updates(&gpu);
     normalisations(&gpu.autodiff());
 }
 
@@ -128,4 +132,24 @@ fn normalisations(device: &Device) {
             }
         }
     }
+}
+
+fn updates(device: &Device) {
+    let adam = AdamConfig::new().with_beta_1(BETAS[0]).with_beta_2(BETAS[1]).with_epsilon(EPSILON).build();
+    let given = |seed| Rng::new(seed).normal_tensor([70], device);
+    let run = || {
+        let (mut weight, mut state) = (given(1), None);
+        for step in 0..3 {
+            (weight, state) = adam_step(&adam, 0.1, weight, given(2 + step), 0.5, state);
+        }
+        let momentum = state.expect("there have been steps").momentum;
+        (weight, momentum.moment_1, momentum.moment_2, momentum.time)
+    };
+    let (ours, twin) = (run(), with_twins(run));
+    assert_close(ours.0, twin.0, "Adam's weight");
+    assert_close(ours.1, twin.1, "Adam's first moment");
+    assert_close(ours.2, twin.2, "Adam's second moment");
+    assert_eq!(ours.3, twin.3);
+    let run = || mix(given(1), 0.75, given(2), 0.25);
+    assert_close(run(), with_twins(run), "mix");
 }

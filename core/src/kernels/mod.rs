@@ -9,6 +9,7 @@ mod conv;
 mod extension;
 mod gpu;
 mod norm;
+mod update;
 
 use std::cell::Cell;
 
@@ -18,6 +19,7 @@ use burn::{
     tensor::{Device, Tensor, activation::silu},
 };
 
+pub use self::update::{BETAS, EPSILON, adam_step, mix};
 use self::{extension::KernelOps, norm::Activation};
 
 thread_local! {
@@ -36,6 +38,7 @@ pub fn with_twins<T>(run: impl FnOnce() -> T) -> T {
 ///
 /// # Shapes
 /// - `x`: `[b, from, h, w]`; output: `[b, to, h/stride, w/stride]`
+#[must_use]
 pub fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
     let [size, other] = layer.kernel_size;
     let [stride, stride_other] = layer.stride;
@@ -56,6 +59,7 @@ pub fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Group normalisation alone.
+#[must_use]
 pub fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
     if let Some(y) = gpu::group_norm(layer, &x, None, Activation::None) {
         return y;
@@ -70,6 +74,7 @@ pub fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Group normalisation and then `SiLU`.
+#[must_use]
 pub fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
     if let Some(y) = gpu::group_norm(layer, &x, None, Activation::Silu) {
         return y;
@@ -87,6 +92,7 @@ pub fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
 ///
 /// # Shapes
 /// - `x`: `[b, c, h, w]`; `scale_shift`: `[b, 2·c]`, all scales first
+#[must_use]
 pub fn group_norm_modulated_silu(layer: &GroupNorm, x: Tensor<4>, scale_shift: Tensor<2>) -> Tensor<4> {
     if let Some(y) = gpu::group_norm(layer, &x, Some(&scale_shift), Activation::Silu) {
         return y;

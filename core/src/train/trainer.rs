@@ -2,7 +2,7 @@
 
 use burn::{
     module::Module as _,
-    optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, Optimizer as _},
+    optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState},
     tensor::{Device, Tensor},
 };
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use super::{DEFAULT_SELF_COND_SHARE, Network, NetworkConfig};
 use crate::{
     Error,
     error::check_number,
+    kernels::{BETAS, EPSILON, adam_step, mix},
     model::{UNetConfig, parameters},
     pause::pause,
     rng::Rng,
@@ -173,7 +174,7 @@ impl<C: NetworkConfig> Trainer<C> {
         let ema = parameters::values(&layers);
         Ok(Self {
             network: network.with_layers(layers),
-            adam: AdamConfig::new().with_epsilon(1e-8).build(),
+            adam: AdamConfig::new().with_beta_1(BETAS[0]).with_beta_2(BETAS[1]).with_epsilon(EPSILON).build(),
             moments: vec![None; ema.len()],
             ema,
             config,
@@ -300,9 +301,8 @@ impl<C: NetworkConfig> Trainer<C> {
         let mut values = parameters::values(self.network.layers());
         for (i, gradient) in gradients.into_iter().enumerate() {
             let moments = self.moments[i].take();
-            let (value, moments) =
-                self.adam.step(learning_rate, values[i].clone(), gradient.mul_scalar(shorten), moments);
-            self.ema[i] = self.ema[i].clone().mul_scalar(decay) + value.clone().mul_scalar(1.0 - decay);
+            let (value, moments) = adam_step(&self.adam, learning_rate, values[i].clone(), gradient, shorten, moments);
+            self.ema[i] = mix(self.ema[i].clone(), decay, value.clone(), 1.0 - decay);
             values[i] = value;
             self.moments[i] = moments;
         }

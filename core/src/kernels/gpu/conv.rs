@@ -31,7 +31,7 @@ pub(super) fn forward(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, strid
     let taps = size * size;
     let weights = Weights { from, to, size, to_step: from * taps, from_step: taps, is_mirrored: false };
     let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
-    weights.convolve(weight, &Packed::new(x, size / 2, 1), Some(in_order(bias)), stride, y)
+    weights.convolve(weight, &Packed::new(x, size / 2, 1), Some(&in_order(bias)), stride, y)
 }
 
 /// The gradient of the input, which has the sizes `x`.
@@ -151,7 +151,7 @@ impl Weights {
         &self,
         weight: CubeTensor,
         x: &Packed,
-        bias: Option<CubeTensor>,
+        bias: Option<&CubeTensor>,
         stride: usize,
         y: [usize; 4],
     ) -> CubeTensor {
@@ -171,7 +171,7 @@ impl Weights {
         let count = [n_pixels.div_ceil(WORKGROUP[0] * tile), to.div_ceil(WORKGROUP[1] * tile), 1];
         let info = [x.vectors(), to, height, width, x.columns, x.rows * x.columns, weight_channels, n_pixels];
         // A shader without a bias does not read it.
-        let inputs = [&x.launch(), &weight, bias.as_ref().unwrap_or(&weight)];
+        let inputs = [&x.launch(), &weight, bias.unwrap_or(&weight)];
         Program { shader: Shader::Conv, constants }.launch(count, &inputs, &[&y], &info.map(|n| n as u32));
         y
     }

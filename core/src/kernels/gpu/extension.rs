@@ -17,7 +17,40 @@ use super::{
     conv,
     norm::{Given, Norm},
     program::dims,
+    update::{self, AdamNumbers},
 };
+
+/// What happens to parameters, without gradients of its own.
+#[backend_extension(Cube)]
+pub(in crate::kernels) trait GpuUpdates: Backend {
+    /// One step of Adam: the next weight and its moments.
+    fn gpu_adam(
+        weight: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        numbers: AdamNumbers,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+
+    /// `a·x + b·y`.
+    fn gpu_mix(x: FloatTensor<Self>, y: FloatTensor<Self>, a: f32, b: f32) -> FloatTensor<Self>;
+}
+
+impl GpuUpdates for Cube {
+    fn gpu_adam(
+        weight: CubeTensor,
+        gradient: CubeTensor,
+        first: CubeTensor,
+        second: CubeTensor,
+        numbers: AdamNumbers,
+    ) -> (CubeTensor, CubeTensor, CubeTensor) {
+        update::adam(weight, gradient, [first, second], numbers).into()
+    }
+
+    fn gpu_mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
+        update::mix(x, y, a, b)
+    }
+}
 
 /// What a graphics card can do beyond burn's own operations.
 #[backend_extension(Cube, Autodiff)]

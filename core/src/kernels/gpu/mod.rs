@@ -1,6 +1,7 @@
 //! The kernels for graphics cards: WGSL from `shaders/`, in burn's own queue.
 //!
-//! `program` turns a shader into something that burn can launch; `conv` and `norm` know which shaders make up an operation;
+//! `program` turns a shader into something that burn can launch; `conv`, `norm` and `update` know which shaders make up an
+//! operation;
 //! `extension` ties the operations into burn's dispatch and its gradients.
 //!
 //! Deliberately absent: anything that a card may lack. The shaders keep to what WebGPU guarantees: 16 KB of shared memory, 256 invocations
@@ -10,6 +11,7 @@ mod conv;
 mod extension;
 mod norm;
 mod program;
+mod update;
 
 use burn::{
     backend::{CubeDevice, Dispatch, DispatchDevice},
@@ -18,6 +20,7 @@ use burn::{
 };
 
 use self::{extension::GpuOps, norm::Norm};
+pub(super) use self::{extension::GpuUpdates, update::AdamNumbers};
 use super::{TWINS, norm::Activation};
 
 /// Whether a tensor lies where the shaders can be used, and they are wanted.

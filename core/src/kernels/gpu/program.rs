@@ -36,6 +36,10 @@ pub(super) enum Shader {
     NormBackward,
     /// The gradients of its parameters.
     NormParameters,
+    /// One step of Adam.
+    Adam,
+    /// A weighted sum of two.
+    Mix,
 }
 
 impl Shader {
@@ -50,6 +54,8 @@ impl Shader {
             Self::Norm => include_str!("../../../../shaders/norm.wgsl"),
             Self::NormBackward => include_str!("../../../../shaders/norm_backward.wgsl"),
             Self::NormParameters => include_str!("../../../../shaders/norm_parameters.wgsl"),
+            Self::Adam => include_str!("../../../../shaders/adam.wgsl"),
+            Self::Mix => include_str!("../../../../shaders/mix.wgsl"),
         }
     }
 }
@@ -71,14 +77,11 @@ pub(super) struct Program {
 impl Program {
     /// The whole text.
     fn source(&self) -> String {
-        let mut text = String::new();
-        for (name, value) in &self.constants {
-            text += &match value {
-                Constant::Count(count) => format!("const {name} = {count}u;\n"),
-                Constant::Flag(flag) => format!("const {name} = {flag};\n"),
-            };
-        }
-        text + self.shader.text()
+        let constants = self.constants.iter().map(|(name, value)| match value {
+            Constant::Count(count) => format!("const {name} = {count}u;\n"),
+            Constant::Flag(flag) => format!("const {name} = {flag};\n"),
+        });
+        constants.chain([self.shader.text().to_owned()]).collect()
     }
 
     /// Runs it over `count` workgroups. `info` are the numbers of the shader's `Info`, in its order.
@@ -150,7 +153,7 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     impl Shader {
-        const ALL: [Self; 9] = [
+        const ALL: [Self; 11] = [
             Self::Pack,
             Self::PackWeights,
             Self::Conv,
@@ -160,6 +163,8 @@ mod tests {
             Self::Norm,
             Self::NormBackward,
             Self::NormParameters,
+            Self::Adam,
+            Self::Mix,
         ];
 
         /// Every program that there is of the shader.
@@ -177,7 +182,7 @@ mod tests {
                     ("CHANNELS", counts(&[4, 8])),
                 ],
                 Self::ConvWeights => vec![("SIZE", counts(&[1, 3])), ("STRIDE", counts(&[1, 2]))],
-                Self::Parts | Self::ChannelSums => Vec::new(),
+                Self::Parts | Self::ChannelSums | Self::Adam | Self::Mix => Vec::new(),
                 Self::Norm | Self::NormBackward => vec![("MODULATED", flags.clone()), ("SILU", flags)],
                 Self::NormParameters => vec![("MODULATED", flags)],
             };
@@ -200,7 +205,8 @@ mod tests {
         for program in Shader::ALL.into_iter().flat_map(Shader::programs) {
             let source = Program::source(&program);
             let fail = |error: String| panic!("{:?} {:?}: {error}", program.shader, program.constants);
-            let module = naga::front::wgsl::parse_str(&source).unwrap_or_else(|error| fail(error.emit_to_string(&source)));
+            let module =
+                naga::front::wgsl::parse_str(&source).unwrap_or_else(|error| fail(error.emit_to_string(&source)));
             let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
             validator.validate(&module).unwrap_or_else(|error| fail(error.emit_to_string(&source)));
             assert_eq!(module.entry_points[0].workgroup_size.iter().product::<u32>(), 64);
