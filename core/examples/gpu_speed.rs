@@ -17,6 +17,9 @@ use bit_diffusion::{
 };
 use burn::tensor::{Device, Tensor};
 
+/// Steps that are timed together.
+const REPEATS: u32 = 3;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default: usize| arguments.next().map_or(Ok(default), |text| text.parse());
@@ -27,25 +30,59 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     training(pictures, rounds, &device)
 }
 
-/// Times both in turn and prints medians. The first time of each, with the compilation of its shaders, is printed apart.
-fn compare(what: &str, rounds: usize, mut ours: impl FnMut(), mut stock: impl FnMut()) {
-    let time = |run: &mut dyn FnMut()| {
-        let start = Instant::now();
+/// What a run took: by the clock, and of the processor, which on a software adapter is the card and does not mind what else the machine does.
+#[derive(Clone, Copy)]
+struct Cost {
+    clock: Duration,
+    processor: Option<Duration>,
+}
+
+/// The processor time of this process, in hundredths of a second; `None` where Linux does not say it.
+fn processor_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in brackets may hold anything; user and system time are the 12th and 13th numbers after it.
+    let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut next = || numbers.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (next()? + next()?)))
+}
+
+fn cost(run: &mut dyn FnMut()) -> Cost {
+    let (start, processor) = (Instant::now(), processor_time());
+    for _ in 0..REPEATS {
         run();
-        start.elapsed()
-    };
-    let first = [time(&mut ours), time(&mut stock)];
-    let times: Vec<[Duration; 2]> = (0..rounds).map(|_| [time(&mut ours), time(&mut stock)]).collect();
-    let median = |mut values: Vec<f64>| {
+    }
+    let processor = processor.zip(processor_time()).map(|(before, after)| (after - before) / REPEATS);
+    Cost { clock: start.elapsed() / REPEATS, processor }
+}
+
+/// Times both in turn and prints medians, after one run of each that compiles its shaders.
+fn compare(what: &str, rounds: usize, mut ours: impl FnMut(), mut stock: impl FnMut()) {
+    ours();
+    stock();
+    let costs: Vec<[Cost; 2]> = (0..rounds).map(|_| [cost(&mut ours), cost(&mut stock)]).collect();
+    print(what, "by the clock", costs.iter().map(|pair| pair.map(|cost| cost.clock)).collect());
+    let processor: Option<Vec<[Duration; 2]>> =
+        costs.iter().map(|[ours, stock]| Some([ours.processor?, stock.processor?])).collect();
+    if let Some(times) = processor {
+        print(what, "of the processor", times);
+    }
+}
+
+fn print(what: &str, how: &str, times: Vec<[Duration; 2]>) {
+    let sorted = |of: &dyn Fn(&[Duration; 2]) -> f64| {
+        let mut values: Vec<f64> = times.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
+        values
     };
-    let of = |which: usize| median(times.iter().map(|pair| pair[which].as_secs_f64() * 1e3).collect());
-    let ratios: Vec<f64> = times.iter().map(|[ours, stock]| stock.as_secs_f64() / ours.as_secs_f64()).collect();
-    let (least, most) =
-        (ratios.iter().copied().fold(f64::INFINITY, f64::min), ratios.iter().copied().fold(0.0, f64::max));
-    println!("{what}: ours {:.1} ms, burn's own {:.1} ms (first {:.0?} and {:.0?})", of(0), of(1), first[0], first[1]);
-    println!("{what}: {:.1} times as fast ({least:.1} to {most:.1})", median(ratios));
+    let [ours, stock] = [0, 1].map(|which| {
+        let values = sorted(&|pair| pair[which].as_secs_f64() * 1e3);
+        values[values.len() / 2]
+    });
+    let ratios = sorted(&|[ours, stock]| stock.as_secs_f64() / ours.as_secs_f64());
+    let (least, median, most) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
+    println!(
+        "{what}, {how}: ours {ours:.0} ms, burn's own {stock:.0} ms, {median:.1} times as fast ({least:.1} to {most:.1})"
+    );
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, Box<dyn std::error::Error>> {
