@@ -23,15 +23,13 @@ struct Info {
 @group(0) @binding(7) var<storage, read> info: Info;
 
 @compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    let i = id.x;
-    if i >= info.length {
-        return;
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>) {
+    for (var i = id.x; i < info.length; i += 64u * count.x) {
+        let g = gradient[i] * info.shorten;
+        let m = info.beta_1 * first[i] + (1.0 - info.beta_1) * g;
+        let v = info.beta_2 * second[i] + (1.0 - info.beta_2) * g * g;
+        next_first[i] = m;
+        next_second[i] = v;
+        next_weight[i] = weight[i] - info.rate * m / (sqrt(v) + info.epsilon);
     }
-    let g = gradient[i] * info.shorten;
-    let m = info.beta_1 * first[i] + (1.0 - info.beta_1) * g;
-    let v = info.beta_2 * second[i] + (1.0 - info.beta_2) * g * g;
-    next_first[i] = m;
-    next_second[i] = v;
-    next_weight[i] = weight[i] - info.rate * m / (sqrt(v) + info.epsilon);
 }

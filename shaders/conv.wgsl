@@ -36,10 +36,11 @@ const DOWN = 4u;
 fn main(
     @builtin(global_invocation_id) id: vec3<u32>,
     @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_id) local: vec3<u32>,
 ) {
     let area = info.height * info.width;
-    let first_pixel = group.x * ACROSS * PIXELS + local.x;
+    let first_pixel = (group.z * count.x + group.x) * ACROSS * PIXELS + local.x;
     let first_channel = id.y * CHANNELS;
     if first_channel >= info.to_channels {
         return;

@@ -12,8 +12,8 @@ struct Info {
 @group(0) @binding(3) var<storage, read> info: Info;
 
 @compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if id.x < info.length {
-        sum[id.x] = info.a * x[id.x] + info.b * y[id.x];
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>) {
+    for (var i = id.x; i < info.length; i += 64u * count.x) {
+        sum[i] = info.a * x[i] + info.b * y[i];
     }
 }

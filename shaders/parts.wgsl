@@ -11,13 +11,12 @@ struct Info {
 @group(0) @binding(2) var<storage, read> info: Info;
 
 @compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    if id.x >= info.length {
-        return;
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>) {
+    for (var i = id.x; i < info.length; i += 64u * count.x) {
+        var sum = 0.0;
+        for (var part = 0u; part < info.n_parts; part++) {
+            sum += parts[part * info.length + i];
+        }
+        total[i] = sum;
     }
-    var sum = 0.0;
-    for (var part = 0u; part < info.n_parts; part++) {
-        sum += parts[part * info.length + id.x];
-    }
-    total[id.x] = sum;
 }

@@ -6,7 +6,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::program::{
     Constant::{Count, Flag},
-    Program, Shader, dims, empty_beside, in_order,
+    N_INVOCATIONS, Program, Shader, dims, empty_beside, folded, in_order, workgroups_for,
 };
 
 /// A workgroup of the convolution: invocations along the pixels, and along the channels.
@@ -16,9 +16,6 @@ const WORKGROUP: [usize; 2] = [16, 4];
 fn tile(n_pixels: usize, channels: usize) -> usize {
     if n_pixels * channels < 1 << 15 { 4 } else { 8 }
 }
-
-/// Invocations of a workgroup of the other shaders.
-const N_INVOCATIONS: usize = 64;
 
 /// Invocations that keep a large card busy.
 const ENOUGH_INVOCATIONS: usize = 4096;
@@ -66,7 +63,7 @@ pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stri
     let length = to * from * taps;
     let dw = empty_beside(&dy, weight);
     let sum = Program { shader: Shader::Parts, constants: Vec::new() };
-    sum.launch([length.div_ceil(N_INVOCATIONS), 1, 1], &[&parts], &[&dw], &[n_parts, length].map(|n| n as u32));
+    sum.launch([workgroups_for(length), 1, 1], &[&parts], &[&dw], &[n_parts, length].map(|n| n as u32));
     dw
 }
 
@@ -112,7 +109,7 @@ impl Packed {
         let [batch, channels, height, width] = dims(&self.x);
         let packed = empty_beside(&self.x, [batch, self.vectors(), self.rows, self.columns, 4]);
         let constants = vec![("BORDER", Count(self.border as u32)), ("SPREAD", Count(self.spread as u32))];
-        let count = [(self.rows * self.columns).div_ceil(N_INVOCATIONS), self.vectors(), batch];
+        let count = [workgroups_for(self.rows * self.columns), self.vectors(), batch];
         let info = [channels, height, width, self.rows, self.columns].map(|n| n as u32);
         Program { shader: Shader::Pack, constants }.launch(count, &[&self.x], &[&packed], &info);
         packed
@@ -168,7 +165,8 @@ impl Weights {
             ("PIXELS", Count(tile as u32)),
             ("CHANNELS", Count(tile as u32)),
         ];
-        let count = [n_pixels.div_ceil(WORKGROUP[0] * tile), to.div_ceil(WORKGROUP[1] * tile), 1];
+        let [across, behind] = folded(n_pixels.div_ceil(WORKGROUP[0] * tile));
+        let count = [across, to.div_ceil(WORKGROUP[1] * tile), behind];
         let info = [x.vectors(), to, height, width, x.columns, x.rows * x.columns, weight_channels, n_pixels];
         // A shader without a bias does not read it.
         let inputs = [&x.launch(), &weight, bias.unwrap_or(&weight)];

@@ -2,11 +2,8 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Constant::Flag, Program, Shader, dims, empty_beside, in_order};
+use super::program::{Constant::Flag, N_INVOCATIONS, Program, Shader, dims, empty_beside, in_order};
 use crate::kernels::norm::Activation;
-
-/// Invocations of a workgroup.
-const N_INVOCATIONS: usize = 64;
 
 /// What a normalisation is, but for its tensors.
 #[derive(Debug, Clone, Copy)]

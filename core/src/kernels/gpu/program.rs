@@ -15,6 +15,9 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
+/// Invocations of a workgroup.
+pub(super) const N_INVOCATIONS: usize = 64;
+
 /// A file of `shaders/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shader {
@@ -96,6 +99,19 @@ impl Program {
         let [x, y, z] = count.map(|count| u32::try_from(count).expect("a card has no room for so many workgroups"));
         outputs[0].client.launch(Box::new(self), CubeCount::Static(x, y, z), arguments);
     }
+}
+
+/// The most workgroups in one direction; WebGPU guarantees 65,535.
+const MOST: usize = 1 << 15;
+
+/// Workgroups for so many numbers, of shaders that go on to the next ones by themselves.
+pub(super) fn workgroups_for(length: usize) -> usize {
+    length.div_ceil(N_INVOCATIONS).min(MOST)
+}
+
+/// So many workgroups in two directions.
+pub(super) fn folded(count: usize) -> [usize; 2] {
+    [count.min(MOST), count.div_ceil(MOST)]
 }
 
 /// Pairs of numbers in the order that a shader reads them.

@@ -2,10 +2,7 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Program, Shader, dims, empty_beside, in_order};
-
-/// Invocations of a workgroup.
-const N_INVOCATIONS: usize = 64;
+use super::program::{Program, Shader, dims, empty_beside, in_order, workgroups_for};
 
 /// The numbers of one step of Adam, in the order of the shader.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +29,7 @@ pub(super) fn adam(
     let [shorten, beta_1, beta_2, rate, epsilon] = [shorten, beta_1, beta_2, rate, epsilon].map(f32::to_bits);
     let info = [length as u32, shorten, beta_1, beta_2, rate, epsilon];
     let program = Program { shader: Shader::Adam, constants: Vec::new() };
-    let count = [length.div_ceil(N_INVOCATIONS), 1, 1];
+    let count = [workgroups_for(length), 1, 1];
     program.launch(count, &[&weight, &gradient, &first, &second], &next.each_ref(), &info);
     next
 }
@@ -43,7 +40,7 @@ pub(super) fn mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
     let [x, y] = [x, y].map(in_order);
     let sum = empty_beside(&x, [length]);
     let program = Program { shader: Shader::Mix, constants: Vec::new() };
-    let count = [length.div_ceil(N_INVOCATIONS), 1, 1];
+    let count = [workgroups_for(length), 1, 1];
     program.launch(count, &[&x, &y], &[&sum], &[length as u32, a.to_bits(), b.to_bits()]);
     sum
 }
