@@ -220,14 +220,15 @@ mod tests {
     fn every_program_is_plain_webgpu() {
         for program in Shader::ALL.into_iter().flat_map(Shader::programs) {
             let source = Program::source(&program);
-            let fail = |error: String| panic!("{:?} {:?}: {error}", program.shader, program.constants);
-            let module =
-                naga::front::wgsl::parse_str(&source).unwrap_or_else(|error| fail(error.emit_to_string(&source)));
+            let what = format!("{:?} {:?}", program.shader, program.constants);
+            let parsed = naga::front::wgsl::parse_str(&source);
+            let module = parsed.unwrap_or_else(|error| panic!("{what}: {}", error.emit_to_string(&source)));
             let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
-            validator.validate(&module).unwrap_or_else(|error| fail(error.emit_to_string(&source)));
+            let validated = validator.validate(&module);
+            validated.unwrap_or_else(|error| panic!("{what}: {}", error.emit_to_string(&source)));
             assert_eq!(module.entry_points[0].workgroup_size.iter().product::<u32>(), 64);
             let bindings = module.global_variables.iter().filter(|(_, variable)| variable.binding.is_some());
-            assert!(bindings.count() <= 8, "{:?}", program.shader);
+            assert!(bindings.count() <= 8, "{what}");
         }
     }
 
