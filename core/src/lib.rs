@@ -40,7 +40,7 @@ pub mod device;
 pub mod engine;
 mod error;
 pub mod experiment;
-mod kernels;
+pub mod kernels;
 pub mod metrics;
 pub mod model;
 pub mod objective;

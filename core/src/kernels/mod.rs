@@ -1,7 +1,7 @@
 //! Our own kernels, each beside a twin in plain tensor operations.
 //!
-//! The functions here and in `layers` take any device: on the CPU they run the kernels, elsewhere (and wherever a kernel does not fit the shapes)
-//! the twin, burn's own operations. `extension` and `layer_ops` tie the kernels into burn's dispatch and its gradients.
+//! The functions here and in `layers` take any device: on the CPU they run the kernels, on a graphics card those of `gpu`, elsewhere (and wherever a
+//! kernel does not fit the shapes) the twin, burn's own operations. `extension` and `layer_ops` tie the kernels into burn's dispatch and its gradients.
 //!
 //! | kernel | what it does |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | `tokens`, `planes` | what happens to each token, and to each plane of pixels |
 //! | `adam` | a step of training, for each weight |
 //! | `exp`, `vectors` | functions and loops in vectors |
+//! | `gpu` | convolutions, group normalisation and a step of training in WGSL |
 //!
 //! Deliberately absent: anything a network could not do without. Every result is that of the twin, up to rounding.
 
@@ -21,6 +22,7 @@ mod conv;
 mod conv_backward;
 mod exp;
 mod extension;
+mod gpu;
 mod layer_ops;
 mod layers;
 mod norm;
@@ -30,23 +32,38 @@ mod product;
 mod tokens;
 mod vectors;
 
+use std::cell::Cell;
+
 use burn::{
     backend::Dispatch,
     nn::{GroupNorm, conv::Conv2d},
     tensor::{Device, Tensor, activation::silu},
 };
 
-pub(crate) use self::adam::{Learner, Learning};
-use self::extension::KernelOps;
+pub use self::adam::{Learner, Learning};
 pub(crate) use self::layers::{
     TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled,
 };
+use self::{extension::KernelOps, norm::Activation};
+
+thread_local! {
+    static TWINS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `run` with the twins in place of the kernels, on this thread: what the kernels are compared with.
+pub fn with_twins<T>(run: impl FnOnce() -> T) -> T {
+    let before = TWINS.replace(true);
+    let result = run();
+    TWINS.set(before);
+    result
+}
 
 /// `x ∗ weight + bias` with a layer's settings.
 ///
 /// # Shapes
 /// - `x`: `[b, from, h, w]`; output: `[b, to, h/stride, w/stride]`
-pub(crate) fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
+#[must_use]
+pub fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
     let [size, other] = layer.kernel_size;
     let [stride, stride_other] = layer.stride;
     let fits = size == other
@@ -54,6 +71,9 @@ pub(crate) fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
         && matches!((size, stride), (1 | 3, 1) | (3, 2))
         && layer.dilation == [1, 1]
         && layer.groups == 1;
+    if let (true, true, Some(bias)) = (fits, gpu::has(&x), &layer.bias) {
+        return gpu::conv2d(layer, bias.val(), x);
+    }
     let (true, true, Some(bias)) = (fits, is_on_cpu(&x), &layer.bias) else {
         return layer.forward(x);
     };
@@ -63,7 +83,11 @@ pub(crate) fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Group normalisation alone.
-pub(crate) fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+#[must_use]
+pub fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+    if let Some(y) = gpu::group_norm(layer, &x, None, Activation::None) {
+        return y;
+    }
     match parameters(layer, &x) {
         None => layer.forward(x),
         Some((weight, bias)) => {
@@ -74,7 +98,11 @@ pub(crate) fn group_norm(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Group normalisation and then `SiLU`.
-pub(crate) fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+#[must_use]
+pub fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+    if let Some(y) = gpu::group_norm(layer, &x, None, Activation::Silu) {
+        return y;
+    }
     match parameters(layer, &x) {
         None => silu(layer.forward(x)),
         Some((weight, bias)) => {
@@ -88,7 +116,11 @@ pub(crate) fn group_norm_silu(layer: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
 ///
 /// # Shapes
 /// - `x`: `[b, c, h, w]`; `scale_shift`: `[b, 2·c]`, all scales first
-pub(crate) fn group_norm_modulated_silu(layer: &GroupNorm, x: Tensor<4>, scale_shift: Tensor<2>) -> Tensor<4> {
+#[must_use]
+pub fn group_norm_modulated_silu(layer: &GroupNorm, x: Tensor<4>, scale_shift: Tensor<2>) -> Tensor<4> {
+    if let Some(y) = gpu::group_norm(layer, &x, Some(&scale_shift), Activation::Silu) {
+        return y;
+    }
     match parameters(layer, &x) {
         None => {
             let [batch, channels, ..] = x.dims();
@@ -117,7 +149,7 @@ pub(crate) fn on_the_cores<R: Send>(device: &Device, work: impl FnOnce() -> R + 
 }
 
 fn is_on_cpu<const D: usize>(x: &Tensor<D>) -> bool {
-    x.device().inner() == Device::flex()
+    !TWINS.get() && x.device().inner() == Device::flex()
 }
 
 #[cfg(test)]

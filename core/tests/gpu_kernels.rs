@@ -1,0 +1,152 @@
+//! The shaders against their twins, burn's own operations on the same adapter, a software one if there is no other: results and gradients, to
+//! 1e-4 of the largest number. Without an adapter the test says that it was skipped.
+
+use std::io::Write as _;
+
+use bit_diffusion::{
+    kernels::{Learner, Learning, conv2d, group_norm, group_norm_modulated_silu, group_norm_silu, with_twins},
+    rng::Rng,
+};
+use burn::{
+    nn::{GroupNormConfig, PaddingConfig2d, conv::Conv2dConfig},
+    tensor::{Device, Gradients, Tensor, wgpu::WgpuInitError},
+};
+
+/// The GPU, or `None`; says which on standard error itself, which the test harness does not hide.
+fn gpu() -> Option<Device> {
+    let (device, word) = match Device::wgpu_options().init_with_setup() {
+        Ok((device, setup)) => (Some(device), format!("on {}", setup.adapter.get_info().name)),
+        Err(error @ WgpuInitError::AdapterUnavailable { .. }) => {
+            (None, format!("SKIPPED, there is no graphics driver, not even mesa-vulkan-drivers ({error})"))
+        }
+        Err(error) => panic!("there is a graphics driver, but it does not work: {error}"),
+    };
+    writeln!(std::io::stderr(), "gpu kernels: {word}").expect("standard error is open");
+    device
+}
+
+fn normal<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Tensor<D> {
+    Rng::new(seed).normal_tensor(shape, device).require_grad()
+}
+
+#[track_caller]
+fn assert_close<const D: usize>(ours: Tensor<D>, twin: Tensor<D>, what: &str) {
+    assert_eq!(ours.dims(), twin.dims(), "{what}");
+    let [ours, twin]: [Vec<f32>; 2] = [ours, twin].map(|tensor| tensor.into_data().try_to_vec().unwrap());
+    let limit = 1e-4 * twin.iter().fold(1.0, |max: f32, v| max.max(v.abs()));
+    for (i, (a, b)) in ours.iter().zip(&twin).enumerate() {
+        assert!((a - b).abs() <= limit, "{what}: element {i} is {a}, the twin says {b}");
+    }
+}
+
+/// The gradients of `Σ y·r` for a fixed random r.
+fn backward(y: Tensor<4>) -> Gradients {
+    let r = Rng::new(99).normal_tensor(y.dims(), &y.device());
+    (y * r).sum().backward()
+}
+
+#[track_caller]
+fn assert_same_gradient<const D: usize>(of: &Tensor<D>, ours: &Gradients, twin: &Gradients, what: &str) {
+    let [ours, twin] = [ours, twin].map(|gradients| of.grad(gradients).expect("the result depends on it"));
+    assert_close(ours, twin, what);
+}
+
+/// One test, because a process has one wgpu device and its tensors belong to one thread.
+#[test]
+fn shaders_agree_with_their_twins() {
+    let Some(gpu) = gpu() else { return };
+    convolutions(&gpu.clone().autodiff());
+    any_order(&gpu);
+    updates(&gpu);
+    normalisations(&gpu.autodiff());
+}
+
+fn convolutions(device: &Device) {
+    // [batch, from, to, height, width], kernel, stride; sizes that do and do not fill vectors and tiles.
+    let cases = [
+        ([2, 3, 5, 6, 6], 3, 1),
+        ([1, 4, 33, 7, 7], 3, 1),
+        ([2, 5, 40, 16, 16], 3, 2),
+        ([3, 11, 40, 8, 8], 1, 1),
+        ([1, 8, 16, 5, 3], 1, 1),
+        ([2, 3, 20, 9, 13], 3, 1),
+        ([1, 3, 8, 4, 4], 3, 2),
+        ([1, 2, 70, 1, 1], 3, 1),
+        ([1, 3, 9, 15, 15], 3, 2),
+        ([2, 66, 7, 5, 9], 3, 1),
+        ([1, 70, 66, 13, 5], 1, 1),
+        ([9, 12, 12, 8, 8], 3, 1),
+    ];
+    for (shape @ [batch, from, to, height, width], size, stride) in cases {
+        let padding = size / 2;
+        let mut layer = Conv2dConfig::new([from, to], [size, size])
+            .with_stride([stride, stride])
+            .with_padding(PaddingConfig2d::Explicit(padding, padding, padding, padding))
+            .init(device);
+        layer.bias = layer.bias.map(|bias| bias.map(|_| normal(3, [to], device)));
+        let what = format!("{shape:?}, kernel {size}, stride {stride}");
+        let x = normal(1, [batch, from, height, width], device);
+        let (ours, twin) = (conv2d(&layer, x.clone()), layer.forward(x.clone()));
+        assert_close(ours.clone(), twin.clone(), &what);
+        let (ours, twin) = (backward(ours), backward(twin));
+        assert_same_gradient(&x, &ours, &twin, &format!("{what}, gradient of x"));
+        assert_same_gradient(&layer.weight.val(), &ours, &twin, &format!("{what}, gradient of the weights"));
+        let bias = layer.bias.as_ref().unwrap().val();
+        assert_same_gradient(&bias, &ours, &twin, &format!("{what}, gradient of the bias"));
+    }
+}
+
+fn any_order(device: &Device) {
+    let layer = Conv2dConfig::new([3, 4], [1, 1]).init(device);
+    let x = Rng::new(1).normal_tensor([2, 5, 6, 3], device).permute([0, 3, 1, 2]).narrow(0, 1, 1);
+    assert_close(conv2d(&layer, x.clone()), layer.forward(x), "permuted and cut");
+}
+
+fn normalisations(device: &Device) {
+    let cases = [([2, 8, 3, 3], 2), ([1, 32, 8, 8], 8), ([3, 6, 1, 5], 1), ([2, 70, 16, 16], 35)];
+    for (shape @ [batch, channels, ..], groups) in cases {
+        let mut layer = GroupNormConfig::new(groups, channels).init(device);
+        layer.gamma = layer.gamma.map(|gamma| gamma.map(|_| normal(3, [channels], device)));
+        layer.beta = layer.beta.map(|beta| beta.map(|_| normal(4, [channels], device)));
+        let (weight, bias) = (layer.gamma.as_ref().unwrap().val(), layer.beta.as_ref().unwrap().val());
+        let x = normal(1, shape, device);
+        let scale_shift = normal(2, [batch, 2 * channels], device);
+        let run = |name: &str| match name {
+            "norm" => group_norm(&layer, x.clone()),
+            "norm, silu" => group_norm_silu(&layer, x.clone()),
+            _ => group_norm_modulated_silu(&layer, x.clone(), scale_shift.clone()),
+        };
+        for name in ["norm", "norm, silu", "modulated"] {
+            let what = format!("{name} of {shape:?} in {groups} groups");
+            let (ours, twin) = (run(name), with_twins(|| run(name)));
+            assert_close(ours.clone(), twin.clone(), &what);
+            let (ours, twin) = (backward(ours), backward(twin));
+            assert_same_gradient(&x, &ours, &twin, &format!("{what}, gradient of x"));
+            assert_same_gradient(&weight, &ours, &twin, &format!("{what}, gradient of the weight"));
+            assert_same_gradient(&bias, &ours, &twin, &format!("{what}, gradient of the bias"));
+            if name == "modulated" {
+                assert_same_gradient(&scale_shift, &ours, &twin, &format!("{what}, gradient of scale and shift"));
+            }
+        }
+    }
+}
+
+fn updates(device: &Device) {
+    let given = |seed| Rng::new(seed).normal_tensor([70], device);
+    let learning = Learning { rate: 0.1, shorten: 0.5, decay: 0.75 };
+    let run = || {
+        let mut learner = Learner { value: given(1), moments: None, average: given(9) };
+        for step in 0..3 {
+            learner = learning.step(learner, given(2 + step));
+        }
+        learner
+    };
+    let (ours, twin) = (run(), with_twins(run));
+    let [first, second] =
+        [&ours, &twin].map(|learner| learner.moments.clone().expect("there have been steps").momentum);
+    assert_close(ours.value, twin.value, "Adam's weight");
+    assert_close(ours.average, twin.average, "the average");
+    assert_close(first.moment_1, second.moment_1, "Adam's first moment");
+    assert_close(first.moment_2, second.moment_2, "Adam's second moment");
+    assert_eq!(first.time, second.time);
+}
