@@ -51,7 +51,7 @@ fn cost(run: &mut dyn FnMut()) -> Cost {
     for _ in 0..REPEATS {
         run();
     }
-    let processor = processor.zip(processor_time()).map(|(before, after)| (after - before) / REPEATS);
+    let processor = processor.zip(processor_time()).map(|(before, after)| after.saturating_sub(before) / REPEATS);
     Cost { clock: start.elapsed() / REPEATS, processor }
 }
 
@@ -60,15 +60,16 @@ fn compare(what: &str, rounds: usize, mut ours: impl FnMut(), mut stock: impl Fn
     ours();
     stock();
     let costs: Vec<[Cost; 2]> = (0..rounds).map(|_| [cost(&mut ours), cost(&mut stock)]).collect();
-    print(what, "by the clock", costs.iter().map(|pair| pair.map(|cost| cost.clock)).collect());
+    let clock: Vec<[Duration; 2]> = costs.iter().map(|pair| pair.map(|cost| cost.clock)).collect();
+    print(what, "by the clock", &clock);
     let processor: Option<Vec<[Duration; 2]>> =
         costs.iter().map(|[ours, stock]| Some([ours.processor?, stock.processor?])).collect();
     if let Some(times) = processor {
-        print(what, "of the processor", times);
+        print(what, "of the processor", &times);
     }
 }
 
-fn print(what: &str, how: &str, times: Vec<[Duration; 2]>) {
+fn print(what: &str, how: &str, times: &[[Duration; 2]]) {
     let sorted = |of: &dyn Fn(&[Duration; 2]) -> f64| {
         let mut values: Vec<f64> = times.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
