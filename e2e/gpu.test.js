@@ -26,7 +26,7 @@ async function pictures(device) {
   const query = new URLSearchParams({ device, panel: "chain", model: "shapes-uint8", samples: 2, strategy: "previous", ...SETTINGS });
   const studio = await Studio.open(browser, site, `?${query}`);
   const facts = await studio.finished();
-  await studio.click("x_pred");
+  await studio.click("estimate x_pred");
   await studio.until("it has played", ({ shown }) => shown === String(SETTINGS.steps));
   await studio.page.waitForTimeout(300);
   const found = await studio.exported();

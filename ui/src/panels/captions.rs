@@ -39,6 +39,9 @@ const N_SCENES: usize = 16;
 /// The largest time difference that the slider offers, in steps.
 const MAX_TD: f64 = 10.0;
 
+/// The scene that is looked at first; it has three shapes, which one step gets wrong.
+const FIRST_SCENE: usize = 2;
+
 /// The row that is looked at first: 10 steps.
 const FIRST_ROW: usize = 3;
 
@@ -85,7 +88,7 @@ impl Default for Captions {
     fn default() -> Self {
         let [captioner, writer] = Demo::CAPTIONERS.map(ModelId::Demo);
         let settings = Settings { td: 2.0, ..Settings::default() };
-        let subject = Subject::Scene(0);
+        let subject = Subject::Scene(FIRST_SCENE);
         let wanted = Wanted { settings, seed: 0, scenes: 0, subject, row: FIRST_ROW, captioner, writer };
         Self {
             wanted,

@@ -39,7 +39,7 @@ impl Codes {
         ui.label("A colour value from 0 to 255 takes 8 bits. Click a bit to flip it, and the value becomes the one that the flipped code stands for.");
         ui.add_space(4.0);
         ui.scope(|ui| {
-            ui.spacing_mut().slider_width = 300.0;
+            ui.spacing_mut().slider_width = (ui.available_width() - 110.0).clamp(80.0, 300.0);
             ui.add(Slider::new(&mut self.value, 0..=255).text("value"));
         });
         ui.add_space(4.0);
@@ -56,10 +56,13 @@ impl Codes {
     fn table_ui(&mut self, ui: &mut Ui) {
         let value = self.value;
         let mut chosen = None;
-        Grid::new("codes").striped(true).spacing([10.0, 6.0]).show(ui, |ui| {
+        // All bits of a code are in reach of a phone's width.
+        let is_narrow = controls::is_narrow(ui);
+        let (width, gap) = if is_narrow { (18.0, 4.0) } else { (34.0, 10.0) };
+        Grid::new("codes").striped(true).spacing([gap, 6.0]).min_col_width(width).show(ui, |ui| {
             ui.label("");
             for k in 0..8 {
-                ui.weak(format!("bit {k}"));
+                ui.weak(if is_narrow { k.to_string() } else { format!("bit {k}") });
             }
             ui.weak("flipping each bit leads to");
             ui.end_row();
@@ -70,7 +73,7 @@ impl Codes {
                 for k in 0..8 {
                     let is_one = (code >> k) & 1 == 1;
                     let text = RichText::new(if is_one { "1" } else { "0" }).monospace();
-                    let bit = egui::Button::selectable(is_one, text).min_size([34.0, 0.0].into());
+                    let bit = egui::Button::selectable(is_one, text).min_size([width, 0.0].into());
                     let hint = format!(
                         "bit {k} of {value} in {}: flip it to get {}",
                         row.codec.encoding().label(),
