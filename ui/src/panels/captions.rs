@@ -118,7 +118,7 @@ impl Captions {
     /// What is captioned: the person's own picture while there is one.
     fn subject(&self) -> Subject {
         match self.wanted.subject {
-            Subject::Own if self.own.is_none() => Subject::Scene(0),
+            Subject::Own if self.own.is_none() => Subject::Scene(FIRST_SCENE),
             subject => subject,
         }
     }
@@ -181,7 +181,7 @@ impl Pane for Captions {
         let has_failed = self.rows.iter().any(|row| row.phase == Phase::Failed);
         if has_failed && matches!(event, Event::Failed { .. }) && self.subject() == Subject::Own {
             self.own = None;
-            self.wanted.subject = Subject::Scene(0);
+            self.wanted.subject = Subject::Scene(FIRST_SCENE);
         }
     }
 
