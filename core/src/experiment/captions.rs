@@ -95,7 +95,8 @@ impl CaptionPreset {
     pub fn max_words(self) -> Option<usize> {
         match self {
             Self::CocoSmall | Self::CocoSmallAutoregressive | Self::CocoFeatures | Self::CocoFeaturesAutoregressive => {
-                Some(2_048)
+                // With the end, the padding and the unknown word they fill eleven bits.
+                Some((1 << 11) - 3)
             }
             _ => None,
         }
