@@ -33,4 +33,4 @@ train coco-features "${4:-20000}"
 
 mkdir -p "$out/table"
 $program eval "$out/coco-features" --data "$data" --features "$out/val.safetensors" --baseline "$out/coco-features-ar" \
-    --steps 5,10,20,40 --td 0,2,5 --seeds 2 --out "$out/table" | tee "$out/table/table.txt"
+    --n 257 --steps 5,10,20,40 --td 0,2,5 --seeds 2 --out "$out/table" | tee "$out/table/table.txt"
