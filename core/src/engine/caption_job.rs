@@ -53,7 +53,7 @@ impl CaptionJob {
                     Piece::Part | Piece::Evaluation | Piece::End => return Ok(Status::Going),
                     Piece::Step(step) => {
                         let bits = step.x_pred.into_data_async().await;
-                        let bits = bits.map_err(|error| EngineError::Readback(format!("{error:?}")))?;
+                        let bits = bits.map_err(EngineError::readback)?;
                         let bits: Vec<f32> = bits.iter::<f32>().collect();
                         let captions = model.read_bits(&bits, pictures)?;
                         let n_evaluations = step.next.memory.n_evaluations;

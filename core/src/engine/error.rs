@@ -67,9 +67,6 @@ pub enum EngineError {
     /// Tokens that are no text.
     #[error(transparent)]
     Text(crate::text::TextError),
-    /// The device did not give the numbers back.
-    #[error("the device did not return the captions: {0}; try again")]
-    Readback(String),
     /// Nothing is being trained.
     #[error("there is no training run; start one, or choose another model")]
     NoTraining,
