@@ -89,17 +89,14 @@ pub struct Input<'a, const D: usize> {
 }
 
 impl<const D: usize> Input<'_, D> {
-    /// Runs `work` on the same input without gradients; `None` if it has none to begin with.
-    fn without_gradients(&self, work: impl FnOnce(Input<'_, D>) -> Tensor<D>) -> Option<Tensor<D>> {
-        if !self.x_t.is_autodiff() {
-            return None;
-        }
+    /// Runs `work` on the same input without the gradients that it has.
+    fn without_gradients(&self, work: impl FnOnce(Input<'_, D>) -> Tensor<D>) -> Tensor<D> {
         let condition = match self.condition {
             Condition::Picture(tokens) if tokens.is_autodiff() => Condition::picture(tokens.as_ref().clone().inner()),
             condition => condition.clone(),
         };
         let (x_t, x_pred) = (self.x_t.clone().inner(), self.x_pred.clone().inner());
-        Some(Tensor::from_inner(work(Input { x_t, x_pred, gamma: self.gamma, condition: &condition })))
+        Tensor::from_inner(work(Input { x_t, x_pred, gamma: self.gamma, condition: &condition }))
     }
 }
 
@@ -122,8 +119,18 @@ pub trait Denoiser<const D: usize> {
         self.objective().estimate(self.forward(input), x_t, gamma)
     }
 
-    /// The same estimate without its gradient; networks need not even keep what a gradient would need.
+    /// The same denoiser without gradients, which need not keep what those would need; `None` where there is none, or where it would estimate
+    /// something else.
+    fn without_gradients(&self) -> Option<Box<dyn Denoiser<D>>> {
+        None
+    }
+
+    /// The same estimate without its gradient.
     fn estimate_detached(&self, input: Input<'_, D>) -> Tensor<D> {
-        self.estimate(input).detach()
+        let has_gradients = input.x_t.is_autodiff();
+        match has_gradients.then(|| self.without_gradients()).flatten() {
+            Some(plain) => input.without_gradients(|input| plain.estimate(input)),
+            None => self.estimate(input).detach(),
+        }
     }
 }

@@ -382,15 +382,10 @@ impl Denoiser<4> for UNet {
         on_the_cores(&input.x_t.device(), || self.run(input))
     }
 
-    fn estimate_detached(&self, input: Input<'_, 4>) -> Tensor<4> {
+    fn without_gradients(&self) -> Option<Box<dyn Denoiser<4>>> {
         // Dropout is for training; an estimate that is trained with has it too.
-        let plain = if self.config.dropout > 0.0 {
-            None
-        } else {
-            let network = || Self { layers: self.layers.valid(), ..self.clone() };
-            input.without_gradients(|input| network().estimate(input))
-        };
-        plain.unwrap_or_else(|| self.estimate(input).detach())
+        let has_dropout = self.config.dropout > 0.0;
+        (!has_dropout).then(|| Box::new(Self { layers: self.layers.valid(), ..self.clone() }) as Box<dyn Denoiser<4>>)
     }
 
     fn objective(&self) -> Objective {
