@@ -269,7 +269,11 @@ impl Work for CaptionerConfig {
             return Err("an autoregressive captioner has no chains".into());
         }
         let inputs = Rng::new(PICTURES).normals(batch * self.eye.input_shape().iter().product::<usize>());
-        Ok(CaptionBatch { inputs, tokens: symbols(batch * self.length, self.vocabulary.n_tokens()) })
+        Ok(CaptionBatch {
+            inputs,
+            taught: Vec::new(),
+            tokens: symbols(batch * self.length, self.vocabulary.n_tokens()),
+        })
     }
 }
 

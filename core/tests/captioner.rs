@@ -10,7 +10,11 @@ use std::ops::ControlFlow;
 use bit_diffusion::{
     checkpoint::{self, CheckpointError, Precision},
     data::CaptionedShapes,
-    model::{Captioner, CaptionerConfig, Condition, Denoiser, Eye, Input, Method, Output, Padding, Writing},
+    model::{
+        Captioner, CaptionerConfig, Condition, Denoiser, Eye, Input, Method, Output, Padding, Writing,
+        features::EncoderConfig,
+    },
+    objective::Loss,
     rng::Rng,
     sampler::{Chain, Settings, State},
     text::{Tokenizer, Vocabulary, Words},
@@ -34,7 +38,7 @@ struct Case {
 
 fn config(method: Method) -> CaptionerConfig {
     let vocabulary = Vocabulary::SentencePiece { n_tokens: 6, eos: 1, pad: 0, fingerprint: 0 };
-    let eye = Eye::Convolutions { size: 8, widths: vec![8, 12] };
+    let eye = Eye::convolutions(8, &[8, 12]);
     CaptionerConfig {
         method,
         length: 5,
@@ -43,6 +47,15 @@ fn config(method: Method) -> CaptionerConfig {
         n_heads: 2,
         dropout: 0.0,
         ..CaptionerConfig::paper(vocabulary, eye)
+    }
+}
+
+/// Bit diffusion that learns which token each is, rather than its bits.
+fn cross_entropy() -> CaptionerConfig {
+    CaptionerConfig {
+        output: Output::SoftmaxFactorised,
+        loss: Loss::SoftmaxCrossEntropy,
+        ..config(Method::BitDiffusion)
     }
 }
 
@@ -69,18 +82,19 @@ fn pictures(device: &Device) -> Tensor<4> {
 }
 
 fn batch() -> CaptionBatch {
-    CaptionBatch { inputs: Rng::new(4).normals(2 * 3 * 8 * 8), tokens: TOKENS.to_vec() }
+    CaptionBatch { inputs: Rng::new(4).normals(2 * 3 * 8 * 8), taught: Vec::new(), tokens: TOKENS.to_vec() }
 }
 
 #[test]
 fn it_agrees_with_its_pytorch_twin() {
     let cases: Vec<Case> = serde_json::from_str(include_str!("golden/captioner.json")).unwrap();
-    assert_eq!(cases.len(), 3);
+    assert_eq!(cases.len(), 4);
     let device = Device::flex().autodiff();
     for case in cases {
         let network = match case.name.as_str() {
             "linear" => config(Method::BitDiffusion),
             "softmax" => CaptionerConfig { output: Output::SoftmaxFactorised, ..config(Method::BitDiffusion) },
+            "cross-entropy" => cross_entropy(),
             _ => config(Method::Autoregressive),
         };
         let mut net = network.init(0, &device).unwrap();
@@ -93,19 +107,22 @@ fn it_agrees_with_its_pytorch_twin() {
             net.loss(&config, pieces.remove(0).1, &mut Rng::new(0)).unwrap()
         } else {
             let shape = net.state_shape(2);
-            let result = net.forward(Input {
+            let input = Input {
                 x_t: Rng::new(1).normal_tensor(shape, &device),
                 x_pred: Rng::new(2).normal_tensor(shape, &device).clamp(-1.0, 1.0),
                 gamma: &[0.3, 0.9],
                 condition: &Condition::picture(net.look(pictures(&device)).unwrap()),
-            });
-            let x_0 = Rng::new(3).normal_tensor(shape, &device).sign();
-            let values: Vec<f32> = result.clone().into_data().try_to_vec().unwrap();
+            };
+            let x_0 = match network.loss {
+                Loss::SoftmaxCrossEntropy => net.codec().encode_tensor(&TOKENS, [2, 1, 5], &device).unwrap(),
+                _ => Rng::new(3).normal_tensor(shape, &device).sign(),
+            };
+            let values: Vec<f32> = net.forward(input.clone()).into_data().try_to_vec().unwrap();
             assert_eq!(values.len(), case.output.len());
             for (i, (got, expected)) in values.iter().zip(&case.output).enumerate() {
                 assert!((got - expected).abs() < 1e-4, "{}: output {i} is {got}, not {expected}", case.name);
             }
-            net.objective().loss(result, x_0.clone(), x_0)
+            net.losses(input, x_0.clone(), x_0).mean()
         };
         let gradients = loss.backward();
         let value: f32 = loss.into_scalar();
@@ -156,17 +173,23 @@ fn captions(net: &Captioner, beam: usize) -> Vec<u32> {
 
 #[test]
 fn two_captions_are_learned_by_heart() {
-    for method in Method::ALL {
+    for network in [config(Method::BitDiffusion), config(Method::Autoregressive), cross_entropy()] {
+        let (method, output) = (network.method, network.output);
         for padding in [Padding::Learned, Padding::Ignored] {
-            let network = CaptionerConfig { padding, ..config(method) };
+            let network = CaptionerConfig { padding, ..network.clone() };
             // Each of the two at eight noise levels a step.
             let config = TrainConfig { batch_size: 16, micro_batch_size: 16, ..run_of(network) };
-            let CaptionBatch { inputs, tokens } = batch();
-            let batch = CaptionBatch { inputs: inputs.repeat(8), tokens: tokens.repeat(8) };
+            let CaptionBatch { inputs, taught, tokens } = batch();
+            let batch = CaptionBatch { inputs: inputs.repeat(8), taught, tokens: tokens.repeat(8) };
             let mut trainer = Trainer::new(config, &Device::flex()).unwrap();
             let mut step = || pollster::block_on(trainer.step(&batch)).unwrap().loss;
             let losses: Vec<f32> = (0..300).map(|_| step()).collect();
-            assert!(losses[299] < 0.2 * losses[0], "{method:?} {padding:?}: {} → {}", losses[0], losses[299]);
+            assert!(
+                losses[299] < 0.2 * losses[0],
+                "{method:?} {output:?} {padding:?}: {} → {}",
+                losses[0],
+                losses[299]
+            );
             let net = trainer.averaged();
             for beam in [1, 3] {
                 let mut found = captions(&net, beam);
@@ -174,10 +197,27 @@ fn two_captions_are_learned_by_heart() {
                     // What follows the end was not learned.
                     found[3..5].fill(0);
                 }
-                assert_eq!(found, TOKENS, "{method:?} {padding:?}, beam {beam}");
+                assert_eq!(found, TOKENS, "{method:?} {output:?} {padding:?}, beam {beam}");
             }
         }
     }
+}
+
+#[test]
+fn an_eye_learns_to_see_what_its_teacher_sees() {
+    let teacher = EncoderConfig::of_grid(2, 112);
+    let eye = Eye::Convolutions { size: 8, widths: vec![8, 112], stride: 2, teacher };
+    let network = CaptionerConfig { eye, ..config(Method::BitDiffusion) };
+    let run = TrainConfig { flips: true, ..run_of(network) };
+    // Features that are the same left and right, as what is mirrored must be learned too.
+    let taught: Vec<f32> = Rng::new(6).normals(2 * 112 * 2).into_iter().flat_map(|value| [value; 2]).collect();
+    let batch = CaptionBatch { taught, ..batch() };
+    let mut trainer = Trainer::new(run.clone(), &Device::flex()).unwrap();
+    let losses: Vec<f32> = (0..200).map(|_| pollster::block_on(trainer.step(&batch)).unwrap().loss).collect();
+    // Without its teacher it would end near the loss of the captions alone; at first the teacher's part is 1 and more.
+    assert!(losses[0] > 1.8 && losses[199] < 0.6, "{} → {}", losses[0], losses[199]);
+    let untaught = CaptionBatch { taught: Vec::new(), ..batch };
+    assert!(pollster::block_on(trainer.step(&untaught)).is_err(), "the teacher is missing");
 }
 
 /// A denoiser that always says 0: its loss is the mean square of the data.
@@ -231,7 +271,7 @@ fn a_run_goes_on_exactly_and_a_captioner_comes_back() {
 #[test]
 fn a_run_on_shapes_writes_sheets_of_captions() {
     let words = Tokenizer::Words(Words::shapes());
-    let eye = Eye::Convolutions { size: 16, widths: vec![8, 8] };
+    let eye = Eye::convolutions(16, &[8, 8]);
     for method in Method::ALL {
         let network = CaptionerConfig {
             method,
@@ -282,7 +322,7 @@ fn what_makes_no_sense_is_refused() {
         CaptionerConfig { length: 0, ..config(Method::BitDiffusion) },
         CaptionerConfig { width: 6, ..config(Method::BitDiffusion) },
         CaptionerConfig { dropout: 1.0, ..config(Method::BitDiffusion) },
-        CaptionerConfig { eye: Eye::Convolutions { size: 7, widths: vec![4, 4] }, ..config(Method::BitDiffusion) },
+        CaptionerConfig { eye: Eye::convolutions(7, &[4, 4]), ..config(Method::BitDiffusion) },
         CaptionerConfig { encoding: bit_diffusion::bits::Encoding::Continuous, ..config(Method::BitDiffusion) },
     ] {
         assert!(network.validate().is_err(), "{network:?}");

@@ -92,10 +92,12 @@ pub(crate) fn open(
         None => bail!("the captioner sees {size} × {size} pixels, the shapes have fewer; name a folder with --data"),
         Some(folder) => {
             let coco = open_coco(folder, split, size)?;
-            if let Eye::Features { side, channels, .. } = network.eye {
+            // Nobody teaches while captions are tested.
+            let is_needed = split == Split::Train || matches!(network.eye, Eye::Features { .. });
+            if let Some([channels, side, _]) = network.eye.features_shape().filter(|_| is_needed) {
                 let Some(file) = &arguments.features else {
                     bail!(
-                        "this captioner sees features; make them with `bit-diffusion features` and give them with --features"
+                        "this captioner sees features, or learns to; make them with `bit-diffusion features` and give them with --features"
                     )
                 };
                 features = Some(open_features(file, &coco, side, channels)?);
@@ -103,7 +105,7 @@ pub(crate) fn open(
             Box::new(coco)
         }
     };
-    if features.is_none() && matches!(network.eye, Eye::Features { .. }) {
+    if folder.is_none() && network.eye.features_shape().is_some() {
         bail!("this captioner sees features of pictures in a folder; name it with --data");
     }
     Ok(CaptionData { pictures, tokenizer, features })

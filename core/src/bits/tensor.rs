@@ -92,12 +92,14 @@ impl Codec {
         }
         let channels = shape[1] / k;
         let [outer, inner] = outer_inner(with_channels(shape, channels));
-        let probabilities = softmax(logits.reshape([outer, k, inner]), 1);
+        // [b·c, K, inner] → [b·c·inner, K]: one product for all symbols.
+        let rows = logits.reshape([outer, k, inner]).swap_dims(1, 2).reshape([outer * inner, k]);
+        let probabilities = softmax(rows, 1);
         let bits = match self.encoding() {
             Encoding::OneHot => probabilities.mul_scalar(2.0 * self.scale()).sub_scalar(self.scale()),
-            // [1, n, K] × [b·c, K, inner] → [b·c, n, inner]
-            _ => self.table(&device).transpose().unsqueeze::<3>().matmul(probabilities),
+            _ => probabilities.matmul(self.table(&device)),
         };
+        let bits = bits.reshape([outer, inner, self.bits_per_symbol()]).swap_dims(1, 2);
         Ok(bits.reshape(with_channels(shape, channels * self.bits_per_symbol())))
     }
 

@@ -110,6 +110,15 @@ pub trait Denoiser<const D: usize> {
         Objective::default()
     }
 
+    /// The share of each element in the training loss, which is their mean: the raw output compared with the data `x_0`, or with the
+    /// noise `eps` in them.
+    ///
+    /// # Shapes
+    /// - `x_0`, `eps` and result: `[b, c, …]`, as `x_t`
+    fn losses(&self, input: Input<'_, D>, x_0: Tensor<D>, eps: Tensor<D>) -> Tensor<D> {
+        self.objective().losses(self.forward(input), x_0, eps)
+    }
+
     /// `Ok` if states of this shape and this condition can be denoised.
     fn accepts(&self, shape: [usize; D], condition: &Condition) -> Result<(), Error>;
 

@@ -60,6 +60,15 @@ impl Vocabulary {
         }
     }
 
+    /// The token of all words that the vocabulary lacks, if it has one.
+    #[must_use]
+    pub fn unknown(&self) -> Option<u32> {
+        match self {
+            Self::Words(words) => words.unknown(),
+            Self::Bytes | Self::SentencePiece { .. } => None,
+        }
+    }
+
     /// The tokenizer, if nothing more is needed for it: for a sentencepiece vocabulary its file is.
     #[must_use]
     pub fn tokenizer(&self) -> Option<Tokenizer> {

@@ -56,6 +56,11 @@ impl Words {
         &self.list
     }
 
+    /// The token of all other words, if there is one.
+    pub(super) fn unknown(&self) -> Option<u32> {
+        self.others.then_some(Self::UNKNOWN)
+    }
+
     pub(super) fn n_tokens(&self) -> usize {
         self.first() + self.list.len()
     }

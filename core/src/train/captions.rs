@@ -19,7 +19,8 @@ pub struct CaptionData {
     pub pictures: Box<dyn CaptionedPictures>,
     /// The tokenizer of the captioner's vocabulary.
     pub tokenizer: Tokenizer,
-    /// For an eye that takes features, those of a picture, `[tokens, channels]`; see [`crate::model::features::TokenCache::read`].
+    /// For an eye that takes features or has a teacher, those of a picture, `[tokens, channels]`; see
+    /// [`crate::model::features::TokenCache::read`].
     pub features: Option<ReadFeatures>,
 }
 
@@ -32,17 +33,21 @@ impl CaptionData {
     /// Pixels are shifted and scaled to ±1.
     pub fn read(&mut self, config: &CaptionerConfig, index: usize) -> Result<(Vec<f32>, Vec<String>), DataError> {
         let example = self.pictures.read(index)?;
-        let input = match &mut self.features {
-            Some(read) => {
-                let channels = config.eye.input_shape()[0];
-                let tokens = read(index)?;
-                let n = tokens.len() / channels;
-                // [tokens, channels] → [channels, side, side]
-                (0..channels * n).map(|i| tokens[i % n * channels + i / n]).collect()
-            }
-            None => example.pixels.iter().map(|&value| f32::from(value) / 127.5 - 1.0).collect(),
+        let input = match &config.eye {
+            Eye::Features { .. } => self.features_of(config, index)?,
+            Eye::Convolutions { .. } => example.pixels.iter().map(|&value| f32::from(value) / 127.5 - 1.0).collect(),
         };
         Ok((input, example.captions))
+    }
+
+    /// The features of a picture, `[channels, side, side]`; none where there are none.
+    fn features_of(&mut self, config: &CaptionerConfig, index: usize) -> Result<Vec<f32>, DataError> {
+        let (Some(read), Some([channels, side, _])) = (&mut self.features, config.eye.features_shape()) else {
+            return Ok(Vec::new());
+        };
+        let (tokens, n) = (read(index)?, side * side);
+        // [tokens, channels] → [channels, side, side]
+        Ok((0..channels * n).map(|i| tokens[i % n * channels + i / n]).collect())
     }
 }
 
@@ -51,6 +56,8 @@ impl CaptionData {
 pub struct CaptionBatch {
     /// What the eye is given, picture after picture.
     pub inputs: Vec<f32>,
+    /// What its teacher sees, if it has one, picture after picture.
+    pub taught: Vec<f32>,
     /// The token ids of all captions, one after the other, each of the captioner's length.
     pub tokens: Vec<u32>,
 }
@@ -59,9 +66,16 @@ pub struct CaptionBatch {
 pub struct CaptionPiece {
     /// `[b, …]`, as the eye takes it.
     inputs: Tensor<4>,
+    /// `[b, channels, side, side]`, of an eye with a teacher.
+    taught: Option<Tensor<4>>,
     tokens: Vec<u32>,
     /// 0 for pictures that are hidden; `[b, 1, 1]`.
     shown: Tensor<3>,
+}
+
+/// Turns left and right of a picture `[channels, height, width]` around.
+fn mirror(picture: &mut [f32], [_, _, width]: [usize; 3]) {
+    picture.chunks_exact_mut(width).for_each(<[f32]>::reverse);
 }
 
 /// Captions under way.
@@ -116,10 +130,15 @@ impl Network for Captioner {
         data: &mut CaptionData,
         rng: &mut Rng,
     ) -> Result<CaptionBatch, RunError> {
-        let mut batch = CaptionBatch { inputs: Vec::new(), tokens: Vec::new() };
+        let mut batch = CaptionBatch { inputs: Vec::new(), taught: Vec::new(), tokens: Vec::new() };
+        let has_teacher = matches!(config.network.eye, Eye::Convolutions { teacher: Some(_), .. });
         for _ in 0..config.batch_size {
-            let (inputs, captions) = data.read(&config.network, rng.below(data.pictures.n_examples()))?;
+            let index = rng.below(data.pictures.n_examples());
+            let (inputs, captions) = data.read(&config.network, index)?;
             batch.inputs.extend(inputs);
+            if has_teacher {
+                batch.taught.extend(data.features_of(&config.network, index)?);
+            }
             let caption = &captions[rng.below(captions.len())];
             batch.tokens.extend(data.tokenizer.encode_cut(caption, config.network.length)?);
         }
@@ -135,31 +154,40 @@ impl Network for Captioner {
         device: &Device,
     ) -> Result<Vec<(usize, CaptionPiece)>, Error> {
         let network = &config.network;
-        let [channels, height, width] = network.eye.input_shape();
-        let (one, length, n) = (channels * height * width, network.length, config.batch_size);
-        if batch.inputs.len() != n * one || batch.tokens.len() != n * length {
-            let expected = format!("{n} pictures of {one} numbers and {n} captions of {length} tokens");
-            return Err(Error::shape("batch", &[batch.inputs.len(), batch.tokens.len()], expected));
+        let (input, length, n) = (network.eye.input_shape(), network.length, config.batch_size);
+        let teacher = network.eye.features_shape().filter(|_| matches!(network.eye, Eye::Convolutions { .. }));
+        let [one, one_taught] = [Some(input), teacher].map(|shape| shape.map_or(0, |shape| shape.iter().product()));
+        let expected = [n * one, n * one_taught, n * length];
+        let found = [batch.inputs.len(), batch.taught.len(), batch.tokens.len()];
+        if found != expected {
+            let expected = format!("{n} times {one} numbers of pictures, {one_taught} of a teacher's, {length} tokens");
+            return Err(Error::shape("batch", &found, expected));
         }
-        let mut inputs = batch.inputs.clone();
+        let (mut inputs, mut taught) = (batch.inputs.clone(), batch.taught.clone());
         if config.flips && matches!(network.eye, Eye::Convolutions { .. }) {
-            for picture in inputs.chunks_exact_mut(one) {
+            for i in 0..n {
                 if rng.uniform() < 0.5 {
-                    picture.chunks_exact_mut(width).for_each(<[f32]>::reverse);
+                    mirror(&mut inputs[i * one..][..one], input);
+                    if let Some(shape) = teacher {
+                        mirror(&mut taught[i * one_taught..][..one_taught], shape);
+                    }
                 }
             }
         }
         let hidden = config.class_dropout;
         let shown: Vec<f32> = (0..n).map(|_| if rng.uniform() < hidden { 0.0 } else { 1.0 }).collect();
-        let per_piece = config.micro_batch_size;
-        let pieces = inputs.chunks(per_piece * one).zip(batch.tokens.chunks(per_piece * length));
-        let pieces = pieces.zip(shown.chunks(per_piece)).map(|((inputs, tokens), shown)| {
-            let count = shown.len();
-            let shape = [count, channels, height, width];
+        let numbers = |values: &[f32], from: usize, count: usize, [channels, height, width]: [usize; 3]| {
+            let one = channels * height * width;
+            let values = values[from * one..][..count * one].to_vec();
+            Tensor::from_data(TensorData::new(values, [count, channels, height, width]), device)
+        };
+        let pieces = (0..n).step_by(config.micro_batch_size).map(|from| {
+            let count = config.micro_batch_size.min(n - from);
             let piece = CaptionPiece {
-                inputs: Tensor::from_data(TensorData::new(inputs.to_vec(), shape), device),
-                tokens: tokens.to_vec(),
-                shown: Tensor::from_data(TensorData::new(shown.to_vec(), [count, 1, 1]), device),
+                inputs: numbers(&inputs, from, count, input),
+                taught: teacher.map(|shape| numbers(&taught, from, count, shape)),
+                tokens: batch.tokens[from * length..][..count * length].to_vec(),
+                shown: Tensor::from_data(TensorData::new(shown[from..][..count].to_vec(), [count, 1, 1]), device),
             };
             (count, piece)
         });
@@ -172,32 +200,47 @@ impl Network for Captioner {
         piece: CaptionPiece,
         rng: &mut Rng,
     ) -> Result<Tensor<1>, Error> {
-        let CaptionPiece { inputs, tokens, shown } = piece;
+        let CaptionPiece { inputs, taught, tokens, shown } = piece;
         let (device, length) = (inputs.device(), self.config().length);
-        let picture = self.look(inputs)? * shown;
+        let (picture, imitation) = match taught {
+            None => (self.look(inputs)?, None),
+            Some(taught) => {
+                let (picture, imitation) = self.look_and_learn(inputs, taught);
+                (picture, Some(imitation))
+            }
+        };
+        let picture = picture * shown;
         let n = tokens.len() / length;
-        // 1 up to the end of each caption.
-        let end = self.config().vocabulary.eos();
+        let CaptionerConfig { method, padding, vocabulary, n_draws, .. } = self.config();
+        let (end, unknown) = (vocabulary.eos(), vocabulary.unknown());
+        let learns_padding = *method == Method::BitDiffusion && *padding == Padding::Learned;
+        // 1 for what is learned. Words that the vocabulary lacks are not: it would only learn to say that it lacks them.
         let counts = tokens.chunks_exact(length).flat_map(|row| {
             let n = row.iter().position(|token| *token == end).map_or(length, |at| at + 1);
-            (0..length).map(move |i| if i < n { 1.0_f32 } else { 0.0 })
+            let is_learned = move |i: usize, token: u32| (i < n || learns_padding) && Some(token) != unknown;
+            row.iter().enumerate().map(move |(i, token)| if is_learned(i, *token) { 1.0_f32 } else { 0.0 })
         });
         let counts = Tensor::<3>::from_data(TensorData::new(counts.collect::<Vec<_>>(), [n, 1, length]), &device);
-        match self.config().method {
+        let captions = match method {
             Method::BitDiffusion => {
-                let x_0 = self.codec().encode_tensor(&tokens, [n, 1, length], &device)?;
+                let again = |tensor: Tensor<3>| tensor.repeat_dim(0, *n_draws);
+                let x_0 = again(self.codec().encode_tensor(&tokens, [n, 1, length], &device)?);
+                let (picture, counts) = (again(picture), again(counts));
                 let draw = Draw::new(&x_0, &config.schedule, config.self_cond_share, rng)?;
-                let weight = (self.config().padding == Padding::Ignored).then_some(counts);
-                loss(self, x_0, &Condition::picture(picture), &draw, weight)
+                loss(self, x_0, &Condition::picture(picture), &draw, Some(counts))?
             }
             Method::Autoregressive => {
                 let scores = log_softmax(self.next_tokens(&tokens, &picture), 2);
                 let targets: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
                 let targets = Tensor::<3, Int>::from_data(TensorData::new(targets, [n, length, 1]), &device);
                 let scores = scores.gather(2, targets).swap_dims(1, 2);
-                Ok((scores * counts.clone()).sum().neg() / counts.sum())
+                (scores * counts.clone()).sum().neg() / counts.sum()
             }
-        }
+        };
+        Ok(match imitation {
+            None => captions,
+            Some(imitation) => captions + imitation,
+        })
     }
 
     /// Captions of the first pictures of the data.

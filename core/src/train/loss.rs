@@ -86,8 +86,7 @@ pub fn loss<const D: usize>(
     }
 
     // 3. Predict, and compare.
-    let output = denoiser.forward(Input { x_t, x_pred, gamma, condition });
-    let elements = objective.losses(output, x_0, draw.eps.clone());
+    let elements = denoiser.losses(Input { x_t, x_pred, gamma, condition }, x_0, draw.eps.clone());
     Ok(match weight {
         None => elements.mean(),
         Some(weight) => {

@@ -143,15 +143,15 @@ class Captioner(nn.Module):
 
 
 def case(name):
-    outputs = {"linear": BITS, "softmax": K, "autoregressive": K}[name]
+    outputs = BITS if name == "linear" else K
     net = Captioner("tokens" if name == "autoregressive" else "bits", outputs).double()
     rng = Rng(5)
     for parameter in net.parameters():
         parameter.data = torch.tensor(0.2 * rng.normals(tuple(parameter.shape)))
     pictures = torch.tensor(Rng(4).normals((BATCH, 3, SIZE, SIZE)))
+    tokens = torch.tensor([[2, 3, 1, 0, 0], [5, 4, 3, 2, 1]])
     if name == "autoregressive":
         # Token 1 ends a caption; what follows does not count.
-        tokens = torch.tensor([[2, 3, 1, 0, 0], [5, 4, 3, 2, 1]])
         counts = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
         y = net.guess_next(tokens, pictures)
         losses = cross_entropy(y.transpose(1, 2), tokens, reduction="none")
@@ -161,10 +161,11 @@ def case(name):
         x_pred = torch.tensor(Rng(2).normals((BATCH, BITS, LENGTH))).clip(-1, 1)
         x_0 = torch.tensor(Rng(3).normals((BATCH, BITS, LENGTH))).sign()
         y = net.denoise(x_t, x_pred, torch.tensor([0.3, 0.9], dtype=torch.float64), pictures)
-        if name == "softmax":
+        logits = y
+        if name != "linear":
             table = torch.tensor(int2bit(torch.arange(K).numpy(), BITS) * 2.0 - 1)
             y = torch.einsum("bkl,kn->bnl", y.softmax(1), table)
-        loss = (y - x_0).square().mean()
+        loss = cross_entropy(logits, tokens) if name == "cross-entropy" else (y - x_0).square().mean()
     loss.backward()
     flat = lambda tensor: [float(f"{v:.7g}") for v in tensor.detach().reshape(-1).tolist()]
     return {
@@ -178,7 +179,7 @@ def case(name):
 
 
 def main():
-    cases = [case(name) for name in ["linear", "softmax", "autoregressive"]]
+    cases = [case(name) for name in ["linear", "softmax", "cross-entropy", "autoregressive"]]
     text = json.dumps(cases, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n"
     pathlib.Path(__file__).with_name("captioner.json").write_text(text)
 

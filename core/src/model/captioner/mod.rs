@@ -13,7 +13,7 @@ mod transformer;
 use burn::{
     module::{Module, Param},
     nn::{LayerNorm, Linear},
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Device, Tensor, TensorData, activation::log_softmax},
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub use self::{
     eye::Eye,
 };
 use self::{
-    eye::EyeLayers,
+    eye::{EyeLayers, imitation_loss},
     transformer::{Layer, Seen},
 };
 use super::{
@@ -105,6 +105,13 @@ pub struct CaptionerConfig {
     pub loss: Loss,
     /// What is learned of the places after a caption's end.
     pub padding: Padding,
+    /// How many times a step of training adds noise to each caption; looking at its picture, which is done once, may cost more than that.
+    #[serde(default = "once")]
+    pub n_draws: usize,
+}
+
+fn once() -> usize {
+    1
 }
 
 impl CaptionerConfig {
@@ -126,12 +133,19 @@ impl CaptionerConfig {
             prediction: Prediction::X0,
             loss: Loss::L2,
             padding: Padding::Learned,
+            n_draws: once(),
         }
     }
 
     /// Checks every number.
     pub fn validate(&self) -> Result<(), Error> {
-        for (name, value) in [("caption length", self.length), ("layers", self.n_layers), ("heads", self.n_heads)] {
+        let counts = [
+            ("caption length", self.length),
+            ("layers", self.n_layers),
+            ("heads", self.n_heads),
+            ("noises for a caption", self.n_draws),
+        ];
+        for (name, value) in counts {
             if !(1..=4096).contains(&value) {
                 return Err(Error::argument(name, value, "from 1 to 4096"));
             }
@@ -146,11 +160,14 @@ impl CaptionerConfig {
         if self.encoding == Encoding::Continuous {
             return Err(Error::argument("encoding", self.encoding.label(), "made of bits: words have no order"));
         }
-        if self.loss == Loss::SoftmaxCrossEntropy && self.encoding != Encoding::OneHot {
-            return Err(Error::argument("encoding", self.encoding.label(), "one-hot for the softmax cross-entropy"));
+        let is_factorised = self.output == Output::SoftmaxFactorised;
+        if self.loss == Loss::SoftmaxCrossEntropy && self.encoding != Encoding::OneHot && !is_factorised {
+            let allowed = "one-hot for the softmax cross-entropy, unless the output is softmax factorised";
+            return Err(Error::argument("encoding", self.encoding.label(), allowed));
         }
-        if self.output == Output::SoftmaxFactorised && (self.loss != Loss::L2 || self.prediction != Prediction::X0) {
-            return Err(Error::argument("output", "softmax factorised", "linear unless x₀ is predicted by ℓ₂"));
+        if is_factorised && (self.loss == Loss::SigmoidCrossEntropy || self.prediction != Prediction::X0) {
+            let allowed = "linear unless x₀ is predicted, by ℓ₂ or the softmax cross-entropy";
+            return Err(Error::argument("output", "softmax factorised", allowed));
         }
         self.eye.validate()?;
         self.codec().and_then(|codec| self.objective(&codec).validate())
@@ -162,12 +179,9 @@ impl CaptionerConfig {
     }
 
     fn objective(&self, codec: &Codec) -> Objective {
-        Objective {
-            prediction: self.prediction,
-            loss: self.loss,
-            scale: self.scale,
-            bits_per_symbol: codec.bits_per_symbol(),
-        }
+        // What a factorised output makes of its logits are bits already.
+        let loss = if self.output == Output::SoftmaxFactorised { Loss::L2 } else { self.loss };
+        Objective { prediction: self.prediction, loss, scale: self.scale, bits_per_symbol: codec.bits_per_symbol() }
     }
 
     /// How many numbers the decoder writes for each token.
@@ -279,7 +293,18 @@ impl Captioner {
         if pictures.dims()[1..] != expected {
             return Err(Error::shape("pictures", &pictures.dims(), format!("pictures of {expected:?} numbers")));
         }
-        Ok(on_the_cores(&pictures.device(), || self.layers.eye.forward(pictures)))
+        Ok(on_the_cores(&pictures.device(), || self.layers.eye.tokens(self.layers.eye.see(pictures))))
+    }
+
+    /// [`Self::look`] of an eye in training, and how far it is from seeing what its teacher does.
+    ///
+    /// # Shapes
+    /// - `taught`: `[b, channels, side, side]`; results: `[b, side², width]` and `[1]`
+    pub(crate) fn look_and_learn(&self, pictures: Tensor<4>, taught: Tensor<4>) -> (Tensor<3>, Tensor<1>) {
+        on_the_cores(&pictures.device(), || {
+            let seen = self.layers.eye.see(pictures);
+            (self.layers.eye.tokens(seen.clone()), imitation_loss(seen, taught))
+        })
     }
 
     /// [`Self::look`] at colour values of 0 to 255, picture after picture, each `[3, size, size]`.
@@ -336,7 +361,11 @@ impl Captioner {
         linear(&self.layers.output, layer_norm(&self.layers.norm, x))
     }
 
-    fn run(&self, input: Input<'_, 3>) -> Tensor<3> {
+    /// What the decoder writes for each token: its bits, or its logits.
+    ///
+    /// # Shapes
+    /// - output: `[b, length, n]`, or `[b, length, K]`
+    fn write(&self, input: Input<'_, 3>) -> Tensor<3> {
         let Input { x_t, x_pred, gamma, condition } = input;
         let Condition::Picture(picture) = condition else {
             panic!("a captioner looks at pictures; `accepts` says so before");
@@ -352,17 +381,51 @@ impl Captioner {
         for layer in &layers.layers {
             x = layer.forward(x, None, layer.picture(picture.as_ref().clone()), None).0;
         }
-        let output = self.finish(x).swap_dims(1, 2);
-        match self.config.output {
+        self.finish(x)
+    }
+
+    /// The analog bits that the decoder's output stands for, `[b, n, length]`.
+    fn run(&self, input: Input<'_, 3>) -> Tensor<3> {
+        let output = self.write(input);
+        let [batch, length, k] = output.dims();
+        let bits = match self.config.output {
             Output::Linear => output,
-            Output::SoftmaxFactorised => self.codec.expected_bits(output).expect("the output has K logits a token"),
-        }
+            Output::SoftmaxFactorised => {
+                let bits = self.codec.expected_bits(output.reshape([batch * length, k]));
+                bits.expect("the output has K logits a token").reshape([batch, length, self.codec.bits_per_symbol()])
+            }
+        };
+        bits.swap_dims(1, 2)
+    }
+
+    /// How unlikely the decoder's softmax finds each token: −log p, the same for all bits of a token.
+    ///
+    /// Deviation: the paper trains its softmax factorisation by ℓ₂ on the expected bits. On a vocabulary of thousands that hardly says which of them
+    /// a token is; its cross-entropy does, and is lowest for the same probabilities.
+    ///
+    /// # Shapes
+    /// - `x_0` and result: `[b, n, length]`
+    fn token_losses(&self, input: Input<'_, 3>, x_0: Tensor<3>) -> Tensor<3> {
+        let shape = x_0.dims();
+        // [b, 1, length] → [b, length, 1]
+        let tokens = self.codec.decode_tensor(x_0).expect("the data have the captioner's bits").swap_dims(1, 2);
+        let scores = log_softmax(self.write(input), 2).gather(2, tokens);
+        scores.neg().swap_dims(1, 2).expand(shape)
     }
 }
 
 impl Denoiser<3> for Captioner {
     fn forward(&self, input: Input<'_, 3>) -> Tensor<3> {
         on_the_cores(&input.x_t.device(), || self.run(input))
+    }
+
+    fn losses(&self, input: Input<'_, 3>, x_0: Tensor<3>, eps: Tensor<3>) -> Tensor<3> {
+        match (self.config.output, self.config.loss) {
+            (Output::SoftmaxFactorised, Loss::SoftmaxCrossEntropy) => {
+                on_the_cores(&x_0.device(), || self.token_losses(input, x_0))
+            }
+            _ => self.objective.losses(self.forward(input), x_0, eps),
+        }
     }
 
     fn without_gradients(&self) -> Option<Box<dyn Denoiser<3>>> {
@@ -407,7 +470,8 @@ mod tests {
     #[test]
     fn weights_are_counted_without_making_them() {
         let eyes = [
-            Eye::Convolutions { size: 8, widths: vec![8, 12] },
+            Eye::convolutions(8, &[8, 12]),
+            Eye::Convolutions { size: 8, widths: vec![8, 12], stride: 2, teacher: None },
             Eye::Features { name: "a network".to_owned(), side: 3, channels: 10 },
         ];
         for eye in eyes {
