@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Eval(EvalArguments),
     /// Work out the image tokens of captioned pictures with a pretrained encoder, once, to train a captioner on
     Features(FeaturesArguments),
+    /// Caption all training pictures with one captioner, for another to learn from
+    Relabel(RelabelArguments),
     /// List the training runs that have a name
     Presets {
         /// One of them, to print its settings as a config.json to start from
@@ -305,6 +307,34 @@ pub(crate) struct EvalArguments {
     /// Print JSON in place of the table
     #[arg(long)]
     pub json: bool,
+}
+
+/// `bit-diffusion relabel`.
+#[derive(Debug, Args)]
+pub(crate) struct RelabelArguments {
+    /// A captioner or its checkpoint, or the folder of its run; best one that writes word by word
+    pub model: PathBuf,
+    /// A folder with an archive of pictures (.tar) and a table of captions (.tsv) that have `train` in their names
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Of the captioner
+    #[command(flatten)]
+    pub captions: CaptionDataArguments,
+    /// How many captions an autoregressive model keeps in mind while it writes; 1 is greedy
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub beam: usize,
+    /// Steps from noise to captions, of bit diffusion
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub steps: usize,
+    /// The time difference, in steps, of bit diffusion
+    #[arg(long, default_value_t = 5.0)]
+    pub td: f64,
+    /// Where to compute: auto, cpu, wgpu or wgpu:N
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+    /// The table to write, `image_id<TAB>caption`
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
 }
 
 /// `bit-diffusion features`.

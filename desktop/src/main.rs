@@ -15,6 +15,7 @@ mod keep;
 mod log;
 mod output;
 mod progress;
+mod relabel;
 mod sample;
 mod save;
 mod sheet;
@@ -50,6 +51,7 @@ fn run(cli: Cli) -> Result<()> {
         Some(Command::Train(arguments)) => train::run(&arguments),
         Some(Command::Sample(arguments)) => sample::run(&arguments),
         Some(Command::Caption(arguments)) => caption::run(&arguments),
+        Some(Command::Relabel(arguments)) => relabel::run(&arguments),
         Some(Command::Eval(arguments)) => eval::run(&arguments),
         Some(Command::Features(arguments)) => features::run(&arguments),
         Some(Command::Presets { name }) => inspect::presets(name.as_deref()),

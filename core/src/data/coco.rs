@@ -46,9 +46,7 @@ impl<R: Read + Seek> Coco<R> {
         let mut captions = read_table(table, table_file)?;
         let mut examples = Vec::new();
         for member in members(&mut source, file)? {
-            let name = member.name.rsplit('/').next().unwrap_or_default();
-            let id = name.rsplit_once('.').map_or(name, |(id, _)| id);
-            if let Some((_, texts)) = captions.remove(id) {
+            if let Some((_, texts)) = captions.remove(id(&member)) {
                 examples.push((member, texts));
             }
         }
@@ -71,12 +69,21 @@ impl<R: Read + Seek> Coco<R> {
         self.examples.get(index).map(|(_, captions)| captions.as_slice()).ok_or(DataError::Index { index, n_examples })
     }
 
-    /// A checksum of which pictures and captions there are, in which order. The pictures' contents are not read for it.
+    /// A table that gives each picture one caption, in order: what the same archive can be opened with.
+    #[must_use]
+    pub fn table(&self, captions: &[String]) -> String {
+        assert_eq!(captions.len(), self.examples.len(), "a caption for each picture");
+        let lines =
+            self.examples.iter().zip(captions).map(|((member, _), caption)| format!("{}\t{caption}\n", id(member)));
+        format!("{TITLE}\n{}", lines.collect::<String>())
+    }
+
+    /// A checksum of which pictures there are, in which order. Their contents are not read for it.
     #[must_use]
     pub fn fingerprint(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
-        for (member, captions) in &self.examples {
-            for text in [&member.name, &member.length.to_string()].into_iter().chain(captions) {
+        for (member, _) in &self.examples {
+            for text in [&member.name, &member.length.to_string()] {
                 hasher.update(text.as_bytes());
                 // No text has this byte, so that it is clear where each ends.
                 hasher.update(&[0xFF]);
@@ -84,6 +91,12 @@ impl<R: Read + Seek> Coco<R> {
         }
         hasher.finalize()
     }
+}
+
+/// What the table calls a picture: its file's name without folder and ending.
+fn id(member: &Member) -> &str {
+    let name = member.name.rsplit('/').next().unwrap_or_default();
+    name.rsplit_once('.').map_or(name, |(id, _)| id)
 }
 
 impl<R: Read + Seek> CaptionedPictures for Coco<R> {
@@ -189,6 +202,11 @@ mod tests {
         // Without the title all the same.
         assert_eq!(open(archive(&members), &table[17..]).unwrap().fingerprint(), coco.fingerprint());
         assert_ne!(open(archive(&members), "09\tA nine.").unwrap().fingerprint(), coco.fingerprint());
+        // With other captions the pictures are the same.
+        let others = coco.table(&["a".to_owned(), "b".to_owned()]);
+        let other = open(archive(&members), &others).unwrap();
+        assert_eq!(other.fingerprint(), coco.fingerprint());
+        assert_eq!(other.captions(1).unwrap(), ["b"]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl CaptionPreset {
             }
             Self::CocoSmallAutoregressive => "The same COCO captions one word after the other: the baseline.",
             Self::CocoFeatures => {
-                "COCO captions of what EfficientNet-lite0 sees; needs --features, made with --size 160."
+                "COCO captions of what EfficientNet-lite0 sees; needs --features, made with --size 192."
             }
             Self::CocoFeaturesAutoregressive => "The same one word after the other: the baseline.",
             Self::Coco => "The paper's COCO captioner (BLEU-4 34.7 at 20 steps); needs --tokenizer and --features.",
@@ -148,7 +148,7 @@ impl CaptionPreset {
                 let network = CaptionerConfig { n_draws: 3, ..run.network };
                 TrainConfig { network, batch_size: 32, micro_batch_size: 32, ..run }
             }
-            Self::CocoFeatures | Self::CocoFeaturesAutoregressive => photographs(method, vocabulary, features_of(160)),
+            Self::CocoFeatures | Self::CocoFeaturesAutoregressive => photographs(method, vocabulary, features_of(192)),
             Self::Coco | Self::CocoAutoregressive => {
                 let eye = features_of(224);
                 let network = CaptionerConfig { method, ..CaptionerConfig::paper(vocabulary, eye) };

@@ -1,6 +1,6 @@
 //! `bit-diffusion caption`, and `train` and `eval` of captioners, through the real program.
 
-use std::io::Cursor;
+use std::{fs, io::Cursor};
 
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
@@ -90,19 +90,40 @@ fn a_captioner_looks_through_an_encoder() {
     }
     for (flag, name) in [("", "train"), ("--test", "val")] {
         place.ok(&format!(
-            "features encoder.safetensors --data . --size 160 --device cpu {flag} --out {name}.safetensors"
+            "features encoder.safetensors --data . --size 192 --device cpu {flag} --out {name}.safetensors"
         ));
     }
-    let of_data = "--data . --features train.safetensors --device cpu --sheet-every 0";
-    place.ok(&format!("train coco-features {of_data} --steps 2 --batch-size 2 --micro-batch 2 --out run"));
+    let of_train = "--features train.safetensors --device cpu";
+    let little = "--sheet-every 0 --batch-size 2 --micro-batch 2";
+    place.ok(&format!("train coco-features --data . {of_train} {little} --steps 2 --out run"));
     let ran = place.ok("eval run --data . --features val.safetensors --device cpu --steps 2 --seeds 1");
     assert!(ran.stdout.contains("2 pictures") && ran.stdout.contains("BLEU-4"), "{}", ran.stdout);
+
+    // It writes a table that another can learn from; what it says nothing of keeps its caption.
+    let relabel = format!("relabel run --data . {of_train} --steps 2 --out relabelled/captions-train.tsv");
+    place.fails(&relabel, 1, &["relabelled"]);
+    fs::create_dir(place.path("relabelled")).unwrap();
+    place.ok(&relabel);
+    let table = String::from_utf8(place.read("relabelled/captions-train.tsv")).unwrap();
+    let ids: Vec<&str> = table.lines().skip(1).map(|line| line.split_once('\t').unwrap().0).collect();
+    assert_eq!(ids, ["1", "2"], "{table}");
+    assert!(table.lines().all(|line| line.split_once('\t').is_some_and(|(_, caption)| !caption.is_empty())), "{table}");
+    place.write("relabelled/photos-train.tar", &place.read("photos-train.tar"));
+    // An eye of its own learns to see what the encoder does, and needs neither afterwards.
+    place.ok(&format!("train coco-small --data relabelled {of_train} {little} --steps 1 --out eye"));
+    place.ok("eval eye --data . --device cpu --steps 2 --seeds 1");
 
     let mut photo = Cursor::new(vec![]);
     RgbImage::from_fn(120, 90, |x, y| image::Rgb([x as u8, y as u8, 128]))
         .write_to(&mut photo, ImageFormat::Png)
         .unwrap();
     place.write("photo.png", &photo.into_inner());
+    place.ok("caption eye photo.png --device cpu --steps 2");
+    place.fails(
+        "train coco-small --data . --device cpu --steps 1 --out blind",
+        1,
+        &["sees features, or learns to", "--features"],
+    );
     let caption = "caption run photo.png --device cpu --steps 2 --json";
     let report = json_of(&place, &format!("{caption} --encoder encoder.safetensors"));
     assert_eq!(report["captions"][0]["picture"], "photo.png", "{report}");
