@@ -2,7 +2,7 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Program, Shader, dims, empty_beside, in_order, workgroups_for};
+use super::program::{Program, Shader, dims, empty_beside, empty_like, in_order, workgroups_for};
 
 /// The numbers of one step of Adam, in the order of the shader.
 #[derive(Debug, Clone, Copy)]
@@ -34,11 +34,11 @@ pub(super) fn adam(
     next
 }
 
-/// `a·x + b·y`; both are flat.
+/// `a·x + b·y`.
 pub(super) fn mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
-    let [length] = dims(&x);
+    let length = x.meta.shape().num_elements();
     let [x, y] = [x, y].map(in_order);
-    let sum = empty_beside(&x, [length]);
+    let sum = empty_like(&x);
     let program = Program { shader: Shader::Mix, constants: Vec::new() };
     let count = [workgroups_for(length), 1, 1];
     program.launch(count, &[&x, &y], &[&sum], &[length as u32, a.to_bits(), b.to_bits()]);
