@@ -1,7 +1,9 @@
-// Pictures as tiles of 6 × 6 pixels, which overlap by two, in Winograd's form Bᵀ·d·B: what `winograd_product.wgsl` reads. One tile of one channel an
+// Pictures as tiles of 6 × 6 pixels, which overlap by two, in Winograd's form Bᵀ·d·B: one tile of one channel an
 // invocation; beyond the pictures' borders there are zeros.
 //
 // Lavin and Gray 2016, F(4 × 4, 3 × 3).
+//
+// From above: FOURS, with which four channels lie in a vector, as `winograd_product.wgsl` reads them.
 
 struct Info {
     channels: u32,
@@ -14,7 +16,7 @@ struct Info {
 }
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
-// [36, channels/4, n_tiles, 4]
+// [36, channels/4, n_tiles, 4], or [36, channels, n_tiles]
 @group(0) @binding(1) var<storage, read_write> result: array<f32>;
 @group(0) @binding(2) var<storage, read> info: Info;
 
@@ -52,8 +54,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         }
         rows[r] = transformed(values);
     }
-    let step = (info.channels + 3u) / 4u * info.n_tiles * 4u;
-    let first = (channel / 4u * info.n_tiles + tile) * 4u + channel % 4u;
+    var step = info.channels * info.n_tiles;
+    var first = channel * info.n_tiles + tile;
+    if FOURS {
+        step = (info.channels + 3u) / 4u * 4u * info.n_tiles;
+        first = (channel / 4u * info.n_tiles + tile) * 4u + channel % 4u;
+    }
     for (var c = 0u; c < 6u; c++) {
         let column = transformed(array(rows[0][c], rows[1][c], rows[2][c], rows[3][c], rows[4][c], rows[5][c]));
         for (var r = 0u; r < 6u; r++) {

@@ -6,8 +6,8 @@ use std::io::Write as _;
 use bit_diffusion::{
     kernels::{
         Learner, Learning, MOST_OTHERS, TOKEN_EPSILON, attention, attention_to_pixels, conv2d, double, finish_step,
-        gelu, group_norm, group_norm_modulated_silu, group_norm_silu, histogram, layer_norm, linear, sum_scaled,
-        with_twins,
+        gelu, group_norm, group_norm_modulated_silu, group_norm_silu, histogram, layer_norm, linear, sum_of_squares,
+        sum_scaled, with_twins,
     },
     metrics::bits::{Histogram, N_BINS},
     rng::Rng,
@@ -164,6 +164,10 @@ fn updates(device: &Device) {
     assert_close(first.moment_1, second.moment_1, "Adam's first moment");
     assert_close(first.moment_2, second.moment_2, "Adam's second moment");
     assert_eq!(first.time, second.time);
+    let gradients: Vec<Tensor<1>> =
+        [1, 70, 5000].map(|n| Rng::new(n as u64).normal_tensor([n], device)).into_iter().collect();
+    let run = || sum_of_squares(&gradients, device);
+    assert_close(run(), with_twins(run), "the sum of squares");
 }
 
 /// The result and the gradients of a function against those of its twin.

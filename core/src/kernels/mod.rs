@@ -45,7 +45,7 @@ use burn::{
     tensor::{Device, Tensor, activation::silu},
 };
 
-pub use self::adam::{Learner, Learning};
+pub use self::adam::{Learner, Learning, sum_of_squares};
 pub(crate) use self::step::mix;
 use self::{extension::KernelOps, norm::Activation};
 pub use self::{

@@ -31,7 +31,7 @@ pub(super) fn forward(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, strid
     assert_eq!(from, weight_from, "the weights are for {weight_from} channels, the pictures have {from}");
     let taps = size * size;
     let weights = Weights { from, to, size, to_step: from * taps, from_step: taps, is_mirrored: false };
-    if stride == 1 && winograd::fits(&weights, &x) {
+    if winograd::fits(&x, [from, to], size, stride) {
         return winograd::convolve(&weights, weight, x, Some(&in_order(bias)));
     }
     let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
@@ -44,7 +44,7 @@ pub(super) fn x_backward(x: [usize; 4], weight: CubeTensor, dy: CubeTensor, stri
     let taps = size * size;
     // The gradient goes the other way.
     let weights = Weights { from: to, to: from, size, to_step: taps, from_step: from * taps, is_mirrored: true };
-    if stride == 1 && winograd::fits(&weights, &dy) {
+    if winograd::fits(&dy, [to, from], size, stride) {
         return winograd::convolve(&weights, weight, dy, None);
     }
     let mut dy = Packed::new(dy, size / 2, stride);
@@ -55,6 +55,9 @@ pub(super) fn x_backward(x: [usize; 4], weight: CubeTensor, dy: CubeTensor, stri
 /// The gradient of the weights, `[to, from, size, size]`.
 pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stride: usize) -> CubeTensor {
     let [to, from, size, _] = weight;
+    if winograd::fits(&x, [from, to], size, stride) {
+        return winograd::w_backward(x, weight, dy);
+    }
     let [batch, _, height, width] = dims(&dy);
     let x = Packed::new(x, size / 2, 1);
     let dy = Packed::new(dy, 0, 1).launch();

@@ -37,6 +37,9 @@ pub(in crate::kernels) trait GpuUpdates: Backend {
     /// `a·x + b·y`.
     fn gpu_mix(x: FloatTensor<Self>, y: FloatTensor<Self>, a: f32, b: f32) -> FloatTensor<Self>;
 
+    /// Adds the squares of all numbers of `x` to `sums`, some to each.
+    fn gpu_add_squares(sums: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self>;
+
     /// The end of a sampler's step: the clipped estimate and the next state.
     fn gpu_finish_step(
         estimate: FloatTensor<Self>,
@@ -63,6 +66,10 @@ impl GpuUpdates for Cube {
 
     fn gpu_mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
         update::mix(x, y, a, b)
+    }
+
+    fn gpu_add_squares(sums: CubeTensor, x: CubeTensor) -> CubeTensor {
+        update::add_squares(sums, x)
     }
 
     fn gpu_finish_step(

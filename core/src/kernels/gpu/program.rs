@@ -71,6 +71,12 @@ pub(super) enum Shader {
     WinogradProduct,
     /// Back from Winograd's form.
     WinogradOut,
+    /// Gradients in Winograd's form.
+    WinogradGradient,
+    /// The gradient of weights, back from Winograd's form.
+    WinogradTaps,
+    /// Sums of squares.
+    Squares,
 }
 
 impl Shader {
@@ -101,6 +107,9 @@ impl Shader {
             Self::WinogradWeights => include_str!("../../../../shaders/winograd_weights.wgsl"),
             Self::WinogradProduct => include_str!("../../../../shaders/winograd_product.wgsl"),
             Self::WinogradOut => include_str!("../../../../shaders/winograd_out.wgsl"),
+            Self::WinogradGradient => include_str!("../../../../shaders/winograd_gradient.wgsl"),
+            Self::WinogradTaps => include_str!("../../../../shaders/winograd_taps.wgsl"),
+            Self::Squares => include_str!("../../../../shaders/squares.wgsl"),
         }
     }
 }
@@ -231,7 +240,7 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     impl Shader {
-        const ALL: [Self; 25] = [
+        const ALL: [Self; 28] = [
             Self::Pack,
             Self::PackWeights,
             Self::Conv,
@@ -257,6 +266,9 @@ mod tests {
             Self::WinogradWeights,
             Self::WinogradProduct,
             Self::WinogradOut,
+            Self::WinogradGradient,
+            Self::WinogradTaps,
+            Self::Squares,
         ];
 
         /// Every program that there is of the shader.
@@ -283,7 +295,10 @@ mod tests {
                 | Self::TokenNorm
                 | Self::TokenNormBackward
                 | Self::ColumnSums
-                | Self::WinogradIn => Vec::new(),
+                | Self::WinogradGradient
+                | Self::WinogradTaps
+                | Self::Squares => Vec::new(),
+                Self::WinogradIn => vec![("FOURS", flags)],
                 Self::Product => {
                     vec![("ROWS", counts(&[1, 2, 4, 8])), ("COLUMNS", counts(&[1, 2, 4, 8])), ("BIASED", flags)]
                 }

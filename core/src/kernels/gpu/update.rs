@@ -1,4 +1,4 @@
-//! What a training step does to each parameter.
+//! What a training step does to each parameter, and its gradient.
 
 use burn_cubecl::tensor::CubeTensor;
 
@@ -43,4 +43,14 @@ pub(super) fn mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
     let count = [workgroups_for(length), 1, 1];
     program.launch(count, &[&x, &y], &[&sum], &[length as u32, a.to_bits(), b.to_bits()]);
     sum
+}
+
+/// Adds the squares of all numbers of `x` to `sums`, some to each.
+pub(super) fn add_squares(sums: CubeTensor, x: CubeTensor) -> CubeTensor {
+    let [sums, x] = [sums, x].map(in_order);
+    let [n_sums] = dims(&sums);
+    let next = empty_like(&sums);
+    let program = Program { shader: Shader::Squares, constants: Vec::new() };
+    program.launch([n_sums, 1, 1], &[&sums, &x], &[&next], &[x.meta.shape().num_elements() as u32]);
+    next
 }

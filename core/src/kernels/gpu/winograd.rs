@@ -4,6 +4,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{
     conv::Weights,
+    product::{Matrices, Product},
     program::{
         Constant::{Count, Flag},
         N_INVOCATIONS, Program, Shader, dims, empty_beside, in_order,
@@ -46,11 +47,10 @@ impl Tiles {
     }
 }
 
-/// Whether a convolution with stride 1 fits, and is worth it.
-pub(super) fn fits(weights: &Weights, x: &CubeTensor) -> bool {
-    let &Weights { from, to, size, .. } = weights;
+/// Whether a convolution of `x`, from and to so many channels, fits, and is worth it.
+pub(super) fn fits(x: &CubeTensor, [from, to]: [usize; 2], size: usize, stride: usize) -> bool {
     let numbers = NUMBERS * from.max(to).next_multiple_of(4) * Tiles::of(x).n;
-    size == 3 && from.min(to) >= FEWEST_CHANNELS && numbers * size_of::<f32>() <= MOST_BYTES
+    size == 3 && stride == 1 && from.min(to) >= FEWEST_CHANNELS && numbers * size_of::<f32>() <= MOST_BYTES
 }
 
 /// `x ∗ weight + bias`, of the size of `x`.
@@ -63,7 +63,7 @@ pub(super) fn convolve(weights: &Weights, weight: CubeTensor, x: CubeTensor, bia
 
     let given = empty_beside(&x, [NUMBERS, from_vectors, tiles.n, 4]);
     let per_tile = |channels: usize| [tiles.n.div_ceil(N_INVOCATIONS), channels, 1];
-    let program = Program { shader: Shader::WinogradIn, constants: Vec::new() };
+    let program = Program { shader: Shader::WinogradIn, constants: vec![("FOURS", Flag(true))] };
     program.launch(per_tile(4 * from_vectors), &[&x], &[&given], &tiles.info(from));
 
     let weight = transformed(weights, weight);
@@ -98,4 +98,35 @@ fn transformed(weights: &Weights, weight: CubeTensor) -> CubeTensor {
     let count = [width.div_ceil(N_INVOCATIONS), 4 * from_vectors, 1];
     Program { shader: Shader::WinogradWeights, constants }.launch(count, &[&weight], &[&result], &info);
     result
+}
+
+/// The gradient of the weights, `[to, from, 3, 3]`.
+pub(super) fn w_backward(x: CubeTensor, [to, from, ..]: [usize; 4], dy: CubeTensor) -> CubeTensor {
+    let [x, dy] = [x, dy].map(in_order);
+    let tiles = Tiles::of(&x);
+    let count = |channels: usize| [tiles.n.div_ceil(N_INVOCATIONS), channels, 1];
+    let given = empty_beside(&x, [NUMBERS, from, tiles.n]);
+    let program = Program { shader: Shader::WinogradIn, constants: vec![("FOURS", Flag(false))] };
+    program.launch(count(from), &[&x], &[&given], &tiles.info(from));
+    let slopes = empty_beside(&x, [NUMBERS, to, tiles.n]);
+    let program = Program { shader: Shader::WinogradGradient, constants: Vec::new() };
+    program.launch(count(to), &[&dy], &[&slopes], &tiles.info(to));
+
+    let made = empty_beside(&x, [NUMBERS, from, to]);
+    let matrices = |tensor: &CubeTensor, rows: usize, columns: usize| Matrices {
+        tensor: tensor.clone(),
+        first: 0,
+        row: columns,
+        column: 1,
+        head: 0,
+        example: rows * columns,
+    };
+    let product = Product { examples: NUMBERS, heads: 1, rows: from, inner: tiles.n, columns: to, factor: 1.0 };
+    let (left, right) = (matrices(&given, from, tiles.n), matrices(&slopes, to, tiles.n).transposed());
+    product.launch(&left, &right, None, &matrices(&made, from, to));
+
+    let dw = empty_beside(&x, [to, from, 3, 3]);
+    let program = Program { shader: Shader::WinogradTaps, constants: Vec::new() };
+    program.launch([to.div_ceil(N_INVOCATIONS), from, 1], &[&made], &[&dw], &[from, to].map(|n| n as u32));
+    dw
 }
