@@ -120,8 +120,8 @@ impl Learning {
 /// The sum of the squares of all gradients.
 #[must_use]
 pub fn sum_of_squares(gradients: &[Tensor<1>], device: &Device) -> Tensor<1> {
-    /// As many sums as keep a graphics card busy.
-    const N_SUMS: usize = 64;
+    /// Enough for a graphics card, and not too many for the small parameters that most are.
+    const N_SUMS: usize = 16;
     if gradients.iter().all(gpu::has) {
         // One launch each in place of four.
         let sums = Tensor::<1>::zeros([N_SUMS], device).into_dispatch();

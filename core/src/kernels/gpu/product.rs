@@ -61,6 +61,12 @@ impl Product {
         Self { examples: 1, heads: 1, rows, inner, columns, factor: 1.0 }
     }
 
+    /// Whether the numbers that are summed over lie side by side in both, four by four.
+    fn is_in_fours(&self, a: &Matrices, b: &Matrices) -> bool {
+        let used = [a.first, a.row, a.head, a.example, b.first, b.column, b.head, b.example, self.inner];
+        a.column == 1 && b.row == 1 && used.iter().all(|number| number.is_multiple_of(4))
+    }
+
     /// `y = factor·a·b + bias`.
     pub fn launch(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
         let n = self.examples * self.heads;
@@ -76,7 +82,8 @@ impl Product {
         let info = [&sizes[..], &factor, &a.info(), &b.info(), &y.info()].concat();
         // A shader without a bias does not read it.
         let inputs = [&a.tensor, &b.tensor, bias.unwrap_or(&b.tensor)];
-        Program { shader: Shader::Product, constants }.launch(count, &inputs, &[&y.tensor], &info);
+        let shader = if self.is_in_fours(a, b) { Shader::ProductRows } else { Shader::Product };
+        Program { shader, constants }.launch(count, &inputs, &[&y.tensor], &info);
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) enum Shader {
     Mix,
     /// Matrix products.
     Product,
+    /// The same, of rows.
+    ProductRows,
     /// Softmax of rows.
     Softmax,
     /// Its gradient.
@@ -94,6 +96,7 @@ impl Shader {
             Self::Adam => include_str!("../../../../shaders/adam.wgsl"),
             Self::Mix => include_str!("../../../../shaders/mix.wgsl"),
             Self::Product => include_str!("../../../../shaders/product.wgsl"),
+            Self::ProductRows => include_str!("../../../../shaders/product_rows.wgsl"),
             Self::Softmax => include_str!("../../../../shaders/softmax.wgsl"),
             Self::SoftmaxBackward => include_str!("../../../../shaders/softmax_backward.wgsl"),
             Self::TokenNorm => include_str!("../../../../shaders/token_norm.wgsl"),
@@ -240,7 +243,7 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     impl Shader {
-        const ALL: [Self; 28] = [
+        const ALL: [Self; 29] = [
             Self::Pack,
             Self::PackWeights,
             Self::Conv,
@@ -253,6 +256,7 @@ mod tests {
             Self::Adam,
             Self::Mix,
             Self::Product,
+            Self::ProductRows,
             Self::Softmax,
             Self::SoftmaxBackward,
             Self::TokenNorm,
@@ -299,7 +303,7 @@ mod tests {
                 | Self::WinogradTaps
                 | Self::Squares => Vec::new(),
                 Self::WinogradIn => vec![("FOURS", flags)],
-                Self::Product => {
+                Self::Product | Self::ProductRows => {
                     vec![("ROWS", counts(&[1, 2, 4, 8])), ("COLUMNS", counts(&[1, 2, 4, 8])), ("BIASED", flags)]
                 }
                 Self::Gelu | Self::Double => vec![("GRADIENT", flags)],
