@@ -61,28 +61,41 @@ impl Product {
         Self { examples: 1, heads: 1, rows, inner, columns, factor: 1.0 }
     }
 
-    /// Whether the numbers that are summed over lie side by side in both, four by four.
-    fn is_in_fours(&self, a: &Matrices, b: &Matrices) -> bool {
-        let used = [a.first, a.row, a.head, a.example, b.first, b.column, b.head, b.example, self.inner];
-        a.column == 1 && b.row == 1 && used.iter().all(|number| number.is_multiple_of(4))
+    /// Which of the shaders loads the least: most matrices lie so that four numbers can be loaded at a time.
+    fn shader(&self, a: &Matrices, b: &Matrices) -> Shader {
+        let used = [a.first, a.row, a.head, a.example, b.first, b.head, b.example, self.inner];
+        let are_fours = a.column == 1 && used.iter().all(|number| number.is_multiple_of(4));
+        if are_fours && b.row == 1 && b.column.is_multiple_of(4) {
+            Shader::ProductRows
+        } else if are_fours && b.column == 1 && b.row.is_multiple_of(4) && self.columns.is_multiple_of(4) {
+            Shader::ProductColumns
+        } else {
+            Shader::Product
+        }
     }
 
     /// `y = factor·a·b + bias`.
     pub fn launch(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
         let n = self.examples * self.heads;
+        let shader = self.shader(a, b);
         // The larger a tile, the less is loaded, and the fewer invocations there are to keep a card busy.
-        let largest = if n * self.rows * self.columns < 1 << 15 { 4 } else { 8 };
+        let is_small = shader == Shader::ProductColumns || n * self.rows * self.columns < 1 << 15;
+        let largest = if is_small { 4 } else { 8 };
         let tile = |size: usize, invocations: usize| size.div_ceil(invocations).next_power_of_two().min(largest);
         let (columns, rows) = (tile(self.columns, WORKGROUP[0]), tile(self.rows, WORKGROUP[1]));
-        let constants =
-            vec![("ROWS", Count(rows as u32)), ("COLUMNS", Count(columns as u32)), ("BIASED", Flag(bias.is_some()))];
+        let mut constants = vec![("ROWS", Count(rows as u32)), ("BIASED", Flag(bias.is_some()))];
+        let columns = if shader == Shader::ProductColumns {
+            4
+        } else {
+            constants.push(("COLUMNS", Count(columns as u32)));
+            columns
+        };
         let count = [self.columns.div_ceil(WORKGROUP[0] * columns), self.rows.div_ceil(WORKGROUP[1] * rows), n];
         let sizes = [self.rows, self.inner, self.columns, self.heads].map(|n| n as u32);
         let factor = [(self.factor as f32).to_bits()];
         let info = [&sizes[..], &factor, &a.info(), &b.info(), &y.info()].concat();
         // A shader without a bias does not read it.
         let inputs = [&a.tensor, &b.tensor, bias.unwrap_or(&b.tensor)];
-        let shader = if self.is_in_fours(a, b) { Shader::ProductRows } else { Shader::Product };
         Program { shader, constants }.launch(count, &inputs, &[&y.tensor], &info);
     }
 }

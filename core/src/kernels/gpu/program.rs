@@ -45,8 +45,10 @@ pub(super) enum Shader {
     Mix,
     /// Matrix products.
     Product,
-    /// The same, of rows.
+    /// The same, where what is summed over lies side by side in both.
     ProductRows,
+    /// The same, where both lie row after row.
+    ProductColumns,
     /// Softmax of rows.
     Softmax,
     /// Its gradient.
@@ -97,6 +99,7 @@ impl Shader {
             Self::Mix => include_str!("../../../../shaders/mix.wgsl"),
             Self::Product => include_str!("../../../../shaders/product.wgsl"),
             Self::ProductRows => include_str!("../../../../shaders/product_rows.wgsl"),
+            Self::ProductColumns => include_str!("../../../../shaders/product_columns.wgsl"),
             Self::Softmax => include_str!("../../../../shaders/softmax.wgsl"),
             Self::SoftmaxBackward => include_str!("../../../../shaders/softmax_backward.wgsl"),
             Self::TokenNorm => include_str!("../../../../shaders/token_norm.wgsl"),
@@ -243,7 +246,7 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     impl Shader {
-        const ALL: [Self; 29] = [
+        const ALL: [Self; 30] = [
             Self::Pack,
             Self::PackWeights,
             Self::Conv,
@@ -257,6 +260,7 @@ mod tests {
             Self::Mix,
             Self::Product,
             Self::ProductRows,
+            Self::ProductColumns,
             Self::Softmax,
             Self::SoftmaxBackward,
             Self::TokenNorm,
@@ -304,8 +308,9 @@ mod tests {
                 | Self::Squares => Vec::new(),
                 Self::WinogradIn => vec![("FOURS", flags)],
                 Self::Product | Self::ProductRows => {
-                    vec![("ROWS", counts(&[1, 2, 4, 8])), ("COLUMNS", counts(&[1, 2, 4, 8])), ("BIASED", flags)]
+                    vec![("ROWS", counts(&[1, 2, 4, 8])), ("BIASED", flags), ("COLUMNS", counts(&[1, 2, 4, 8]))]
                 }
+                Self::ProductColumns => vec![("ROWS", counts(&[1, 2, 4])), ("BIASED", flags)],
                 Self::Gelu | Self::Double => vec![("GRADIENT", flags)],
                 Self::Step => vec![("OTHERS", counts(&[0, 1, 2]))],
                 Self::Histogram => vec![("N_BINS", counts(&[N_BINS as u32]))],
