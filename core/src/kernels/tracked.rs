@@ -23,7 +23,7 @@ where
     O: Backward<B, N, State = ([NodeId; N], P)>,
     P: Clone + Send + Debug + 'static,
 {
-    match operation.prepare::<C>(given.map(|tensor| tensor.node())).compute_bound().stateful() {
+    match operation.prepare::<C>(given.map(FloatTensor::<Autodiff<B, C>>::node)).compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
             let nodes = given.map(|tensor| prep.checkpoint(tensor));
             prep.finish((nodes, more), y)
