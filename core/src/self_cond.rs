@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Error,
     error::check_number,
+    kernels::mix,
     model::{Condition, Denoiser, Input},
 };
 
@@ -102,7 +103,7 @@ pub struct Memory<const D: usize> {
     pub x_pred: Tensor<D>,
     /// The moving average of the estimates before the last; zeros at first. Only `Momentum` reads it.
     pub x_accu: Tensor<D>,
-    /// How many times the network has been run.
+    /// How many estimates the network has made of each example. Class guidance makes two in one run.
     pub n_evaluations: usize,
 }
 
@@ -124,17 +125,16 @@ pub(crate) struct Estimator<'a, const D: usize> {
 }
 
 impl<const D: usize> Estimator<'_, D> {
-    /// The clipped estimate x̃₀ of `x_t`, which `memory` then holds too.
+    /// The estimate x̃₀ of `x_t`, not yet clipped. The step clips it, and `memory` is to hold it then.
     ///
     /// Deviation: the paper's listings clip x̃₀ inside the step only; the authors' code, and this, clip what the network is shown of
     /// it too. Data lie within ±scale, so a guess beyond that tells the network nothing.
     pub fn estimate(&self, x_t: &Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
-        let x_pred = match self.self_cond {
+        match self.self_cond {
             SelfCond::Off => self.guided(x_t, &x_t.zeros_like(), gamma, memory),
             SelfCond::Previous => self.guided(x_t, &memory.x_pred.clone(), gamma, memory),
             SelfCond::Momentum { momentum } => {
-                memory.x_accu =
-                    memory.x_accu.clone().mul_scalar(momentum) + memory.x_pred.clone().mul_scalar(1.0 - momentum);
+                memory.x_accu = mix((momentum, memory.x_accu.clone()), (1.0 - momentum, memory.x_pred.clone()));
                 self.guided(x_t, &memory.x_accu.clone(), gamma, memory)
             }
             SelfCond::SelfGuidance { weight } => {
@@ -142,26 +142,24 @@ impl<const D: usize> Estimator<'_, D> {
                 let with = self.guided(x_t, &self.clip(without.clone()), gamma, memory);
                 extrapolate(without, with, weight)
             }
-        };
-        memory.x_pred = self.clip(x_pred);
-        memory.x_pred.clone()
+        }
     }
 
-    /// Classifier-free guidance: `w·f(x_t, class) + (1 − w)·f(x_t, no class)`.
+    /// Classifier-free guidance: `w·f(x_t, class) + (1 − w)·f(x_t, no class)`, both in one batch.
     fn guided(&self, x_t: &Tensor<D>, x_pred: &Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
-        let gamma = vec![gamma; x_t.dims()[0]];
-        let mut run = |condition: &Condition| {
-            memory.n_evaluations += 1;
-            self.denoiser.estimate(Input { x_t: x_t.clone(), x_pred: x_pred.clone(), gamma: &gamma, condition })
-        };
+        let n = x_t.dims()[0];
         #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
         let is_unguided = matches!(self.condition, Condition::None) || self.guidance == 1.0;
         if is_unguided {
-            run(self.condition)
-        } else {
-            let without = run(&self.condition.null());
-            extrapolate(without, run(self.condition), self.guidance)
+            memory.n_evaluations += 1;
+            let (x_t, x_pred) = (x_t.clone(), x_pred.clone());
+            return self.denoiser.estimate(Input { x_t, x_pred, gamma: &vec![gamma; n], condition: self.condition });
         }
+        memory.n_evaluations += 2;
+        let [x_t, x_pred] = [x_t, x_pred].map(|tensor| Tensor::cat(vec![tensor.clone(), tensor.clone()], 0));
+        let condition = self.condition.null().and(self.condition);
+        let made = self.denoiser.estimate(Input { x_t, x_pred, gamma: &vec![gamma; 2 * n], condition: &condition });
+        extrapolate(made.clone().narrow(0, 0, n), made.narrow(0, n, n), self.guidance)
     }
 
     fn clip(&self, x_pred: Tensor<D>) -> Tensor<D> {
@@ -172,12 +170,17 @@ impl<const D: usize> Estimator<'_, D> {
 
 /// `weight·with + (1 − weight)·without`.
 fn extrapolate<const D: usize>(without: Tensor<D>, with: Tensor<D>, weight: f64) -> Tensor<D> {
-    with.mul_scalar(weight) + without.mul_scalar(1.0 - weight)
+    mix((weight, with), (1.0 - weight, without))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        model::{UNetConfig, parameters},
+        rng::Rng,
+    };
+    use burn::tensor::Device;
 
     #[test]
     fn a_strategy_is_written_one_way() {
@@ -189,5 +192,43 @@ mod tests {
             assert!(error.contains("guide=NUMBER"), "{text}: {error}");
         }
         assert!("momentum=1.5".parse::<SelfCond>().unwrap_err().to_string().contains("below 1"));
+    }
+
+    /// Both evaluations of class guidance in one batch against the twin, one after the other.
+    #[test]
+    fn guidance_in_one_batch_is_that_of_two_runs() {
+        let device = Device::flex();
+        let config = UNetConfig {
+            size: 8,
+            width: 8,
+            multipliers: vec![1, 2],
+            n_blocks: 1,
+            n_classes: 3,
+            ..UNetConfig::cifar10()
+        };
+        let mut network = UNetConfig { head_dim: 8, attention_sizes: vec![4], ..config }.init(1, &device).unwrap();
+        // Fresh networks are almost nothing.
+        let values = parameters::values(&network.layers);
+        let draw = |(i, value): (usize, &Tensor<1>)| Rng::new(i as u64).normal_tensor(value.dims(), &device);
+        let values = values.iter().enumerate().map(draw).map(|value| value.mul_scalar(0.2)).collect();
+        network.layers = parameters::with_values(network.layers.clone(), values);
+        let shape = network.state_shape(2);
+        let [x_t, x_pred] = [1, 2].map(|seed| Rng::new(seed).normal_tensor(shape, &device));
+        let condition = Condition::Classes(vec![Some(2), None]);
+        let estimator =
+            Estimator { denoiser: &network, self_cond: SelfCond::Previous, condition: &condition, guidance: 2.5 };
+        let mut memory = Memory { x_pred: x_pred.clone(), ..Memory::new(&x_t) };
+        let both = estimator.estimate(&x_t, 0.3, &mut memory);
+        assert_eq!(memory.n_evaluations, 2);
+
+        let run = |condition: &Condition| {
+            network.estimate(Input { x_t: x_t.clone(), x_pred: x_pred.clone(), gamma: &[0.3; 2], condition })
+        };
+        let twin = run(&condition).mul_scalar(2.5) - run(&condition.null()).mul_scalar(1.5);
+        let [both, twin]: [Vec<f32>; 2] = [both, twin].map(|tensor| tensor.into_data().try_to_vec().unwrap());
+        assert!(twin.iter().any(|value| value.abs() > 0.1), "there is something to compare");
+        for (a, b) in both.iter().zip(&twin) {
+            assert!((a - b).abs() <= 1e-5 * b.abs().max(1.0), "{a} and {b}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! How analog bits are spread, step by step, as a picture: the paper's histogram of 50 bins, for a whole chain.
 
 use anyhow::{Result, anyhow};
-use bit_diffusion::metrics::bits::{Histogram, N_BINS};
+use bit_diffusion::{kernels::histogram, metrics::bits::N_BINS};
 use burn::tensor::Tensor;
 use image::RgbImage;
 use plotters::{
@@ -43,8 +43,7 @@ impl Histograms {
     }
 
     fn count(&self, bits: &Tensor<4>) -> [f64; N_BINS] {
-        let bits: Vec<f32> = bits.to_data().iter::<f32>().collect();
-        Histogram::new(&bits, LIMIT * self.scale).expect("the limit is above 0").shares()
+        histogram(bits.clone(), LIMIT * self.scale).expect("the limit is above 0").shares()
     }
 
     /// Above, a column for each step, the darker the more bits; below, the last step alone. The state left, the estimate right.

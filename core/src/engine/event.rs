@@ -312,7 +312,7 @@ pub struct Frame {
     pub t_now: f64,
     /// The time that the step took the state to.
     pub t_next: f64,
-    /// How many times the network has been run since the noise, this step too.
+    /// How many estimates the network has made of each sample since the noise, this step too.
     pub n_evaluations: usize,
     /// The state that the step started from.
     pub x_t: View,

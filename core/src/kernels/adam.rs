@@ -3,7 +3,7 @@
 use burn::{
     backend::Dispatch,
     optim::{Adam, AdamConfig, AdamState, AdaptiveMomentumState, Optimizer as _},
-    tensor::{Tensor, TensorData},
+    tensor::{Device, Tensor, TensorData},
 };
 use rayon::prelude::*;
 
@@ -115,6 +115,21 @@ impl Learning {
         let moments = AdaptiveMomentumState::new(time, tensor(first), tensor(second));
         Learner { value: tensor(value), moments: Some(AdamState::new(moments)), average: tensor(average) }
     }
+}
+
+/// The sum of the squares of all gradients.
+#[must_use]
+pub fn sum_of_squares(gradients: &[Tensor<1>], device: &Device) -> Tensor<1> {
+    /// Enough for a graphics card, and not too many for the small parameters that most are.
+    const N_SUMS: usize = 16;
+    if gradients.iter().all(gpu::has) {
+        // One launch each in place of four.
+        let sums = Tensor::<1>::zeros([N_SUMS], device).into_dispatch();
+        let add = |sums, gradient: &Tensor<1>| Dispatch::gpu_add_squares(sums, gradient.clone().into_dispatch());
+        return Tensor::<1>::from_dispatch(gradients.iter().fold(sums, add)).sum();
+    }
+    let squares = gradients.iter().map(|gradient| gradient.clone().square().sum());
+    squares.fold(Tensor::zeros([1], device), |sum, square| sum + square)
 }
 
 /// Adam's moments before a step, and which step it is, from 1 on.

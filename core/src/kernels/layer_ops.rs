@@ -22,6 +22,7 @@ use super::{
     planes,
     product::{Bias, Matrix, product},
     tokens,
+    tracked::tracked,
 };
 
 /// What the CPU can do beyond burn's own operations, besides convolutions and group normalisation.
@@ -142,25 +143,6 @@ impl LayerOps for Flex {
     }
     fn sum_scaled(x: FlexTensor, y: FlexTensor, factor: f64) -> FlexTensor {
         sum_scaled(&x, y, factor)
-    }
-}
-
-/// An operation on tensors with gradients: its result, and what its gradients will need.
-fn tracked<C: CheckpointStrategy, O, P: Clone + Send + std::fmt::Debug + 'static, const N: usize>(
-    operation: O,
-    given: [&FloatTensor<Autodiff<Flex, C>>; N],
-    more: P,
-    y: FlexTensor,
-) -> FloatTensor<Autodiff<Flex, C>>
-where
-    O: Backward<Flex, N, State = ([NodeId; N], P)>,
-{
-    match operation.prepare::<C>(given.map(FloatTensor::<Autodiff<Flex, C>>::node)).compute_bound().stateful() {
-        OpsKind::Tracked(mut prep) => {
-            let nodes = given.map(|tensor| prep.checkpoint(tensor));
-            prep.finish((nodes, more), y)
-        }
-        OpsKind::UnTracked(prep) => prep.finish(y),
     }
 }
 
@@ -287,7 +269,7 @@ impl Backward<Flex, 2> for SumBackward {
 impl<C: CheckpointStrategy> LayerOps for Autodiff<Flex, C> {
     fn connect(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
         let y = connect(x.primitive(), weight.primitive(), bias.primitive());
-        tracked::<C, _, _, _>(ConnectBackward, [&x, &weight, &bias], (), y)
+        tracked::<Flex, C, _, _, _>(ConnectBackward, [&x, &weight, &bias], (), y)
     }
 
     fn normalise_tokens(
@@ -297,12 +279,12 @@ impl<C: CheckpointStrategy> LayerOps for Autodiff<Flex, C> {
         epsilon: f64,
     ) -> FloatTensor<Self> {
         let y = normalise_tokens(x.primitive(), weight.primitive(), bias.primitive(), epsilon);
-        tracked::<C, _, _, _>(NormaliseBackward, [&x, &weight, &bias], epsilon, y)
+        tracked::<Flex, C, _, _, _>(NormaliseBackward, [&x, &weight, &bias], epsilon, y)
     }
 
     fn gelu_tokens(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let y = gelu_tokens(x.primitive());
-        tracked::<C, _, _, _>(GeluBackward, [&x], (), y)
+        tracked::<Flex, C, _, _, _>(GeluBackward, [&x], (), y)
     }
 
     fn attend(
@@ -312,12 +294,12 @@ impl<C: CheckpointStrategy> LayerOps for Autodiff<Flex, C> {
         n_heads: usize,
     ) -> FloatTensor<Self> {
         let y = attend(query.primitive(), key.primitive(), value.primitive(), n_heads);
-        tracked::<C, _, _, _>(AttendBackward, [&query, &key, &value], n_heads, y)
+        tracked::<Flex, C, _, _, _>(AttendBackward, [&query, &key, &value], n_heads, y)
     }
 
     fn attend_to_pixels(projected: FloatTensor<Self>, n_heads: usize) -> FloatTensor<Self> {
         let y = attend_to_pixels(projected.primitive(), n_heads);
-        tracked::<C, _, _, _>(AttendBackward, [&projected], n_heads, y)
+        tracked::<Flex, C, _, _, _>(AttendBackward, [&projected], n_heads, y)
     }
 
     fn double(x: FloatTensor<Self>) -> FloatTensor<Self> {

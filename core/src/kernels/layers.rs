@@ -1,4 +1,4 @@
-//! Layers around convolutions, on any device: the CPU's kernels, elsewhere their twins in plain tensor operations.
+//! Layers around convolutions, on any device: the CPU's kernels, a graphics card's, elsewhere their twins in plain tensor operations.
 
 use burn::{
     backend::Dispatch,
@@ -6,51 +6,85 @@ use burn::{
     tensor::{Bool, Tensor, activation, activation::softmax},
 };
 
-use super::{is_on_cpu, layer_ops::LayerOps};
+use super::{
+    gpu::{self, GpuLayerOps},
+    is_on_cpu,
+    layer_ops::LayerOps,
+};
 
 /// What is added to the variance of a token. burn's layer keeps its own to itself.
-pub(crate) const TOKEN_EPSILON: f64 = 1e-5;
+pub const TOKEN_EPSILON: f64 = 1e-5;
+
+/// Where there are kernels for a tensor.
+enum Place {
+    Processor,
+    Card,
+}
+
+impl Place {
+    /// `None` if only the twins can be used, or they are wanted.
+    fn of<const D: usize>(x: &Tensor<D>) -> Option<Self> {
+        if is_on_cpu(x) { Some(Self::Processor) } else { gpu::has(x).then_some(Self::Card) }
+    }
+}
 
 /// `x·weight + bias`.
 ///
 /// # Shapes
 /// - `x`: `[…, from]`; output: `[…, to]`
-pub(crate) fn linear<const D: usize>(layer: &Linear, x: Tensor<D>) -> Tensor<D> {
-    let (true, Some(bias)) = (is_on_cpu(&x), &layer.bias) else {
+#[must_use]
+pub fn linear<const D: usize>(layer: &Linear, x: Tensor<D>) -> Tensor<D> {
+    let (Some(place), Some(bias)) = (Place::of(&x), &layer.bias) else {
         return layer.forward(x);
     };
     let (weight, bias) = (layer.weight.val().into_dispatch(), bias.val().into_dispatch());
-    Tensor::from_dispatch(Dispatch::connect(x.into_dispatch(), weight, bias))
+    Tensor::from_dispatch(match place {
+        Place::Processor => Dispatch::connect(x.into_dispatch(), weight, bias),
+        Place::Card => Dispatch::gpu_connect(x.into_dispatch(), weight, bias),
+    })
 }
 
 /// Normalisation of each token, by a layer with [`TOKEN_EPSILON`].
-pub(crate) fn layer_norm(layer: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
-    let (true, Some(bias)) = (is_on_cpu(&x), &layer.beta) else {
+#[must_use]
+pub fn layer_norm(layer: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
+    let (Some(place), Some(bias)) = (Place::of(&x), &layer.beta) else {
         return layer.forward(x);
     };
     let (weight, bias) = (layer.gamma.val().into_dispatch(), bias.val().into_dispatch());
-    Tensor::from_dispatch(Dispatch::normalise_tokens(x.into_dispatch(), weight, bias, TOKEN_EPSILON))
+    Tensor::from_dispatch(match place {
+        Place::Processor => Dispatch::normalise_tokens(x.into_dispatch(), weight, bias, TOKEN_EPSILON),
+        Place::Card => Dispatch::gpu_normalise_tokens(x.into_dispatch(), weight, bias, TOKEN_EPSILON),
+    })
 }
 
 /// GELU, `x·Φ(x)`.
-pub(crate) fn gelu(x: Tensor<3>) -> Tensor<3> {
-    if is_on_cpu(&x) { Tensor::from_dispatch(Dispatch::gelu_tokens(x.into_dispatch())) } else { activation::gelu(x) }
+#[must_use]
+pub fn gelu(x: Tensor<3>) -> Tensor<3> {
+    match Place::of(&x) {
+        Some(Place::Processor) => Tensor::from_dispatch(Dispatch::gelu_tokens(x.into_dispatch())),
+        Some(Place::Card) => Tensor::from_dispatch(Dispatch::gpu_gelu(x.into_dispatch())),
+        None => activation::gelu(x),
+    }
 }
 
 /// `softmax(query·keyᵀ/√head_dim)·value` for each head.
 ///
 /// # Shapes
 /// - `query` and output: `[b, n, width]`; `key`, `value`: `[b, m, width]`; `hidden`: `[n, m]`, true where nothing is seen
-pub(crate) fn attention(
+#[must_use]
+pub fn attention(
     query: Tensor<3>,
     key: Tensor<3>,
     value: Tensor<3>,
     n_heads: usize,
     hidden: Option<Tensor<2, Bool>>,
 ) -> Tensor<3> {
-    if is_on_cpu(&query) && hidden.is_none() {
+    if let (Some(place), None) = (Place::of(&query), &hidden) {
         let [query, key, value] = [query, key, value].map(Tensor::into_dispatch);
-        return Tensor::from_dispatch(Dispatch::attend(query, key, value, n_heads));
+        return Tensor::from_dispatch(match place {
+            Place::Processor => Dispatch::attend(query, key, value, n_heads),
+            Place::Card => Dispatch::gpu_attend(query, key, value, n_heads),
+        });
     }
     let [batch, n, width] = query.dims();
     let head_dim = width / n_heads;
@@ -71,9 +105,14 @@ pub(crate) fn attention(
 ///
 /// # Shapes
 /// - `projected`: queries, keys and values, `[b, 3·c, h, w]`; output: `[b, c, h, w]`
-pub(crate) fn attention_to_pixels(projected: Tensor<4>, n_heads: usize) -> Tensor<4> {
-    if is_on_cpu(&projected) {
-        return Tensor::from_dispatch(Dispatch::attend_to_pixels(projected.into_dispatch(), n_heads));
+#[must_use]
+pub fn attention_to_pixels(projected: Tensor<4>, n_heads: usize) -> Tensor<4> {
+    if let Some(place) = Place::of(&projected) {
+        let projected = projected.into_dispatch();
+        return Tensor::from_dispatch(match place {
+            Place::Processor => Dispatch::attend_to_pixels(projected, n_heads),
+            Place::Card => Dispatch::gpu_attend_to_pixels(projected, n_heads),
+        });
     }
     let [batch, channels, height, width] = projected.dims();
     let channels = channels / 3;
@@ -87,9 +126,13 @@ pub(crate) fn attention_to_pixels(projected: Tensor<4>, n_heads: usize) -> Tenso
 }
 
 /// Twice the width and height, each pixel four times.
-pub(crate) fn double(x: Tensor<4>) -> Tensor<4> {
-    if is_on_cpu(&x) {
-        return Tensor::from_dispatch(Dispatch::double(x.into_dispatch()));
+#[must_use]
+pub fn double(x: Tensor<4>) -> Tensor<4> {
+    if let Some(place) = Place::of(&x) {
+        return Tensor::from_dispatch(match place {
+            Place::Processor => Dispatch::double(x.into_dispatch()),
+            Place::Card => Dispatch::gpu_double(x.into_dispatch()),
+        });
     }
     let [batch, channels, height, width] = x.dims();
     x.reshape([batch, channels, height, 1, width, 1]).expand([batch, channels, height, 2, width, 2]).reshape([
@@ -101,9 +144,14 @@ pub(crate) fn double(x: Tensor<4>) -> Tensor<4> {
 }
 
 /// `(x + y)·factor`.
-pub(crate) fn sum_scaled(x: Tensor<4>, y: Tensor<4>, factor: f64) -> Tensor<4> {
-    if is_on_cpu(&x) {
-        return Tensor::from_dispatch(Dispatch::sum_scaled(x.into_dispatch(), y.into_dispatch(), factor));
+#[must_use]
+pub fn sum_scaled(x: Tensor<4>, y: Tensor<4>, factor: f64) -> Tensor<4> {
+    if let Some(place) = Place::of(&x) {
+        let [x, y] = [x, y].map(Tensor::into_dispatch);
+        return Tensor::from_dispatch(match place {
+            Place::Processor => Dispatch::sum_scaled(x, y, factor),
+            Place::Card => Dispatch::gpu_sum_scaled(x, y, factor),
+        });
     }
     (x + y).mul_scalar(factor)
 }

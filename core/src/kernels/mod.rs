@@ -11,8 +11,10 @@
 //! | `attention` | attention of tokens and of pixels |
 //! | `tokens`, `planes` | what happens to each token, and to each plane of pixels |
 //! | `adam` | a step of training, for each weight |
+//! | `step` | the end of a sampler's step |
+//! | `histogram` | how analog bits are spread, without reading them back |
 //! | `exp`, `vectors` | functions and loops in vectors |
-//! | `gpu` | convolutions, group normalisation and a step of training in WGSL |
+//! | `gpu` | all of these in WGSL |
 //!
 //! Deliberately absent: anything a network could not do without. Every result is that of the twin, up to rounding.
 
@@ -23,13 +25,16 @@ mod conv_backward;
 mod exp;
 mod extension;
 mod gpu;
+mod histogram;
 mod layer_ops;
 mod layers;
 mod norm;
 mod packed;
 mod planes;
 mod product;
+mod step;
 mod tokens;
+mod tracked;
 mod vectors;
 
 use std::cell::Cell;
@@ -40,11 +45,14 @@ use burn::{
     tensor::{Device, Tensor, activation::silu},
 };
 
-pub use self::adam::{Learner, Learning};
-pub(crate) use self::layers::{
-    TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled,
-};
+pub use self::adam::{Learner, Learning, sum_of_squares};
+pub(crate) use self::step::mix;
 use self::{extension::KernelOps, norm::Activation};
+pub use self::{
+    histogram::histogram,
+    layers::{TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled},
+    step::{MOST_OTHERS, finish_step},
+};
 
 thread_local! {
     static TWINS: Cell<bool> = const { Cell::new(false) };

@@ -61,6 +61,19 @@ impl Condition {
         }
     }
 
+    /// What is asked of these examples, and then of others of the same kind.
+    #[must_use]
+    pub fn and(self, others: &Self) -> Self {
+        match (self, others) {
+            (Self::Classes(classes), Self::Classes(more)) => Self::Classes([classes, more.clone()].concat()),
+            (Self::Picture(tokens), Self::Picture(more)) => {
+                Self::picture(Tensor::cat(vec![*tokens, more.as_ref().clone()], 0))
+            }
+            (Self::None, Self::None) => Self::None,
+            (one, other) => panic!("{one:?} and {other:?} are not asked of the same network"),
+        }
+    }
+
     /// `Ok` if there is one entry for each of `batch` examples.
     pub fn validate(&self, batch: usize) -> Result<(), Error> {
         match self {

@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 use super::{Settings, plan};
 use crate::{
     Error,
+    kernels::finish_step,
     model::{Condition, Denoiser},
     rng::Rng,
     self_cond::{Estimator, Memory},
@@ -140,23 +141,27 @@ impl<const D: usize> Chain<D> {
         let Settings { sampler, self_cond, guidance, schedule, .. } = self.settings;
         let estimator = Estimator { denoiser, self_cond, condition: &self.condition, guidance };
 
+        let scale = denoiser.objective().scale;
         let (t_now, t_next) = self.settings.times(self.state.position);
         let x_t = self.state.x_t.clone();
         let previous = self.state.memory.x_pred.clone();
         let mut estimates = Vec::new();
         let mut point = x_t.clone();
         for stage in plan(sampler, &schedule, t_now, t_next, self.state.t_pred) {
-            estimates.push(estimator.estimate(&point, schedule.gamma(stage.t), &mut self.state.memory));
+            let estimate = estimator.estimate(&point, schedule.gamma(stage.t), &mut self.state.memory);
             self.state.t_pred = Some(stage.t);
-            point = x_t.clone().mul_scalar(stage.x_t);
-            let terms = stage.estimates.iter().zip(&estimates).chain([(&stage.previous, &previous)]);
-            for (&coefficient, estimate) in terms.filter(|(coefficient, _)| **coefficient != 0.0) {
-                point = point + estimate.clone().mul_scalar(coefficient);
-            }
+            let (&own, earlier) = stage.estimates.split_last().expect("the last estimate is the stage's own");
+            let terms = earlier.iter().copied().zip(estimates.iter().cloned());
+            let terms = terms.chain([(stage.previous, previous.clone())]);
+            let mut others: Vec<_> = terms.filter(|(coefficient, _)| *coefficient != 0.0).collect();
             if stage.noise > 0.0 {
                 let mut rng = Rng::new(self.state.seed).fork(self.state.step as u64 + 1);
-                point = point + rng.normal_tensor(shape, &x_t.device()).mul_scalar(stage.noise);
+                others.push((stage.noise, rng.normal_tensor(shape, &x_t.device())));
             }
+            let [x_pred, next] = finish_step(estimate, scale, own, (stage.x_t, x_t.clone()), others);
+            self.state.memory.x_pred = x_pred.clone();
+            estimates.push(x_pred);
+            point = next;
         }
 
         let step = self.state.step;

@@ -11,7 +11,7 @@ use super::{DEFAULT_SELF_COND_SHARE, Network, NetworkConfig};
 use crate::{
     Error,
     error::check_number,
-    kernels::{Learner, Learning, on_the_cores},
+    kernels::{Learner, Learning, on_the_cores, sum_of_squares},
     model::{UNetConfig, parameters},
     pause::pause,
     rng::Rng,
@@ -286,8 +286,7 @@ impl<C: NetworkConfig> Trainer<C> {
         let gradients = total.unwrap_or_default();
 
         // One readback for both numbers.
-        let squares = gradients.iter().map(|gradient| gradient.clone().square().sum());
-        let norm = squares.fold(total_loss.zeros_like(), |sum, square| sum + square).sqrt();
+        let norm = sum_of_squares(&gradients, &total_loss.device()).sqrt();
         let read = Tensor::cat(vec![total_loss, norm], 0).into_data_async().await;
         let numbers: Vec<f32> = read.ok().and_then(|data| data.try_to_vec().ok()).unwrap_or_default();
         let &[loss, gradient_norm] = numbers.as_slice() else {

@@ -1,12 +1,16 @@
 //! Convolutions and their gradients.
 //!
-//! Pictures and weights are laid out for the work first, which takes little time: a border of zeros, four channels in a vector.
+//! Those of 3 × 3 taps and stride 1 are for `winograd`, if they have enough channels. For the others, pictures and weights are laid out for the work
+//! first, which takes little time: a border of zeros, four channels in a vector.
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{
-    Constant::{Count, Flag},
-    N_INVOCATIONS, Program, Shader, dims, empty_beside, folded, in_order, workgroups_for,
+use super::{
+    program::{
+        Constant::{Count, Flag},
+        N_INVOCATIONS, Program, Shader, dims, empty_beside, folded, in_order, sum_of_parts, workgroups_for,
+    },
+    winograd,
 };
 
 /// A workgroup of the convolution: invocations along the pixels, and along the channels.
@@ -27,6 +31,9 @@ pub(super) fn forward(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, strid
     assert_eq!(from, weight_from, "the weights are for {weight_from} channels, the pictures have {from}");
     let taps = size * size;
     let weights = Weights { from, to, size, to_step: from * taps, from_step: taps, is_mirrored: false };
+    if winograd::fits(&x, [from, to], size, stride) {
+        return winograd::convolve(&weights, weight, x, Some(&in_order(bias)));
+    }
     let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
     weights.convolve(weight, &Packed::new(x, size / 2, 1), Some(&in_order(bias)), stride, y)
 }
@@ -37,6 +44,9 @@ pub(super) fn x_backward(x: [usize; 4], weight: CubeTensor, dy: CubeTensor, stri
     let taps = size * size;
     // The gradient goes the other way.
     let weights = Weights { from: to, to: from, size, to_step: taps, from_step: from * taps, is_mirrored: true };
+    if winograd::fits(&dy, [to, from], size, stride) {
+        return winograd::convolve(&weights, weight, dy, None);
+    }
     let mut dy = Packed::new(dy, size / 2, stride);
     dy.grow(x[2] + 2 * (size / 2), x[3] + 2 * (size / 2));
     weights.convolve(weight, &dy, None, 1, x)
@@ -45,7 +55,9 @@ pub(super) fn x_backward(x: [usize; 4], weight: CubeTensor, dy: CubeTensor, stri
 /// The gradient of the weights, `[to, from, size, size]`.
 pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stride: usize) -> CubeTensor {
     let [to, from, size, _] = weight;
-    let taps = size * size;
+    if winograd::fits(&x, [from, to], size, stride) {
+        return winograd::w_backward(x, weight, dy);
+    }
     let [batch, _, height, width] = dims(&dy);
     let x = Packed::new(x, size / 2, 1);
     let dy = Packed::new(dy, 0, 1).launch();
@@ -59,12 +71,7 @@ pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stri
     let info = [from, to, height, width, x.columns, x.rows * x.columns, n_lines, lines_per_part].map(|n| n as u32);
     let count = [tiles[0].div_ceil(N_INVOCATIONS), tiles[1], n_parts];
     Program { shader: Shader::ConvWeights, constants }.launch(count, &[&x.launch(), &dy], &[&parts], &info);
-
-    let length = to * from * taps;
-    let dw = empty_beside(&dy, weight);
-    let sum = Program { shader: Shader::Parts, constants: Vec::new() };
-    sum.launch([workgroups_for(length), 1, 1], &[&parts], &[&dw], &[n_parts, length].map(|n| n as u32));
-    dw
+    sum_of_parts(&parts, n_parts, weight)
 }
 
 /// The gradient of the bias.
@@ -117,18 +124,18 @@ impl Packed {
 }
 
 /// How weights are to be read.
-struct Weights {
+pub(super) struct Weights {
     /// Channels that come in.
-    from: usize,
+    pub from: usize,
     /// Channels that go out.
-    to: usize,
-    size: usize,
+    pub to: usize,
+    pub size: usize,
     /// From one channel that goes out to the next.
-    to_step: usize,
+    pub to_step: usize,
     /// From one channel that comes in to the next.
-    from_step: usize,
+    pub from_step: usize,
     /// Whether the taps come in the opposite order.
-    is_mirrored: bool,
+    pub is_mirrored: bool,
 }
 
 impl Weights {

@@ -14,13 +14,15 @@ use burn::backend::{
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{
-    conv,
+    conv, histogram,
     norm::{Given, Norm},
     program::dims,
+    step,
     update::{self, AdamNumbers},
 };
+use crate::kernels::step::StepNumbers;
 
-/// What happens to parameters, without gradients of its own.
+/// What happens to parameters and to states, without gradients of its own.
 #[backend_extension(Cube)]
 pub(in crate::kernels) trait GpuUpdates: Backend {
     /// One step of Adam: the next weight and its moments.
@@ -34,6 +36,21 @@ pub(in crate::kernels) trait GpuUpdates: Backend {
 
     /// `a·x + b·y`.
     fn gpu_mix(x: FloatTensor<Self>, y: FloatTensor<Self>, a: f32, b: f32) -> FloatTensor<Self>;
+
+    /// Adds the squares of all numbers of `x` to `sums`, some to each.
+    fn gpu_add_squares(sums: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// The end of a sampler's step: the clipped estimate and the next state.
+    fn gpu_finish_step(
+        estimate: FloatTensor<Self>,
+        x_t: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        numbers: StepNumbers,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// How many numbers fall into each of `n_bins` between ±`limit`, and last, how many into none.
+    fn gpu_histogram(x: FloatTensor<Self>, n_bins: usize, limit: f32) -> FloatTensor<Self>;
 }
 
 impl GpuUpdates for Cube {
@@ -49,6 +66,24 @@ impl GpuUpdates for Cube {
 
     fn gpu_mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
         update::mix(x, y, a, b)
+    }
+
+    fn gpu_add_squares(sums: CubeTensor, x: CubeTensor) -> CubeTensor {
+        update::add_squares(sums, x)
+    }
+
+    fn gpu_finish_step(
+        estimate: CubeTensor,
+        x_t: CubeTensor,
+        first: CubeTensor,
+        second: CubeTensor,
+        numbers: StepNumbers,
+    ) -> (CubeTensor, CubeTensor) {
+        step::finish(estimate, x_t, [first, second], numbers).into()
+    }
+
+    fn gpu_histogram(x: CubeTensor, n_bins: usize, limit: f32) -> CubeTensor {
+        histogram::histogram(x, n_bins, limit)
     }
 }
 

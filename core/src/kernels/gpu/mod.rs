@@ -1,17 +1,23 @@
 //! The kernels for graphics cards: WGSL from `shaders/`, in burn's own queue.
 //!
-//! `program` turns a shader into something that burn can launch; `conv`, `norm` and `update` know which shaders make up an
-//! operation;
-//! `extension` ties the operations into burn's dispatch and its gradients.
+//! `program` turns a shader into something that burn can launch; `conv`, `winograd`, `norm`, `product`, `attention`, `tokens`, `step`, `histogram` and `update` know which
+//! shaders make up an operation; `extension` and `layer_ops` tie the operations into burn's dispatch and its gradients.
 //!
 //! Deliberately absent: anything that a card may lack. The shaders keep to what WebGPU guarantees: 16 KB of shared memory, 256 invocations
 //! a workgroup, 8 buffers, no subgroups.
 
+mod attention;
 mod conv;
 mod extension;
+mod histogram;
+mod layer_ops;
 mod norm;
+mod product;
 mod program;
+mod step;
+mod tokens;
 mod update;
+mod winograd;
 
 use burn::{
     backend::{CubeDevice, Dispatch, DispatchDevice},
@@ -20,7 +26,7 @@ use burn::{
 };
 
 use self::{extension::GpuOps, norm::Norm};
-pub(super) use self::{extension::GpuUpdates, update::AdamNumbers};
+pub(super) use self::{extension::GpuUpdates, layer_ops::GpuLayerOps, update::AdamNumbers};
 use super::{TWINS, norm::Activation};
 
 /// Whether a tensor lies where the shaders can be used, and they are wanted.

@@ -2,7 +2,7 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Constant::Flag, N_INVOCATIONS, Program, Shader, dims, empty_beside, in_order};
+use super::program::{Constant::Flag, N_INVOCATIONS, Program, Shader, dims, empty_beside, empty_like, in_order};
 use crate::kernels::norm::Activation;
 
 /// What a normalisation is, but for its tensors.
@@ -67,7 +67,7 @@ impl Norm {
 
     pub fn forward(&self, given: Given) -> CubeTensor {
         let given = given.in_order();
-        let y = empty_beside::<4>(&given.x, dims(&given.x));
+        let y = empty_like(&given.x);
         let program = self.program(Shader::Norm, &given);
         program.launch(self.workgroups(&given.x), &given.inputs(), &[&y], &self.info(&given.x));
         y
@@ -78,7 +78,7 @@ impl Norm {
         let dy = in_order(dy);
         let [x, weight, bias, scale_shift] = given.inputs();
         let [batch, channels, ..]: [usize; 4] = dims(x);
-        let dx = empty_beside::<4>(x, dims(x));
+        let dx = empty_like(x);
         let sums = empty_beside(x, [batch, channels, 2]);
         self.program(Shader::NormBackward, &given).launch(
             self.workgroups(x),

@@ -43,6 +43,44 @@ pub(super) enum Shader {
     Adam,
     /// A weighted sum of two.
     Mix,
+    /// Matrix products.
+    Product,
+    /// The same, where what is summed over lies side by side in both.
+    ProductRows,
+    /// The same, where both lie row after row.
+    ProductColumns,
+    /// Softmax of rows.
+    Softmax,
+    /// Its gradient.
+    SoftmaxBackward,
+    /// Layer normalisation.
+    TokenNorm,
+    /// The gradient of its input.
+    TokenNormBackward,
+    /// The sum of each column.
+    ColumnSums,
+    /// GELU and its gradient.
+    Gelu,
+    /// Twice the width and height, and its gradient.
+    Double,
+    /// The end of a sampler's step.
+    Step,
+    /// Counts of numbers, in parts.
+    Histogram,
+    /// Pictures in Winograd's form.
+    WinogradIn,
+    /// Weights in Winograd's form.
+    WinogradWeights,
+    /// Their products.
+    WinogradProduct,
+    /// Back from Winograd's form.
+    WinogradOut,
+    /// Gradients in Winograd's form.
+    WinogradGradient,
+    /// The gradient of weights, back from Winograd's form.
+    WinogradTaps,
+    /// Sums of squares.
+    Squares,
 }
 
 impl Shader {
@@ -59,6 +97,25 @@ impl Shader {
             Self::NormParameters => include_str!("../../../../shaders/norm_parameters.wgsl"),
             Self::Adam => include_str!("../../../../shaders/adam.wgsl"),
             Self::Mix => include_str!("../../../../shaders/mix.wgsl"),
+            Self::Product => include_str!("../../../../shaders/product.wgsl"),
+            Self::ProductRows => include_str!("../../../../shaders/product_rows.wgsl"),
+            Self::ProductColumns => include_str!("../../../../shaders/product_columns.wgsl"),
+            Self::Softmax => include_str!("../../../../shaders/softmax.wgsl"),
+            Self::SoftmaxBackward => include_str!("../../../../shaders/softmax_backward.wgsl"),
+            Self::TokenNorm => include_str!("../../../../shaders/token_norm.wgsl"),
+            Self::TokenNormBackward => include_str!("../../../../shaders/token_norm_backward.wgsl"),
+            Self::ColumnSums => include_str!("../../../../shaders/column_sums.wgsl"),
+            Self::Gelu => include_str!("../../../../shaders/gelu.wgsl"),
+            Self::Double => include_str!("../../../../shaders/double.wgsl"),
+            Self::Step => include_str!("../../../../shaders/step.wgsl"),
+            Self::Histogram => include_str!("../../../../shaders/histogram.wgsl"),
+            Self::WinogradIn => include_str!("../../../../shaders/winograd_in.wgsl"),
+            Self::WinogradWeights => include_str!("../../../../shaders/winograd_weights.wgsl"),
+            Self::WinogradProduct => include_str!("../../../../shaders/winograd_product.wgsl"),
+            Self::WinogradOut => include_str!("../../../../shaders/winograd_out.wgsl"),
+            Self::WinogradGradient => include_str!("../../../../shaders/winograd_gradient.wgsl"),
+            Self::WinogradTaps => include_str!("../../../../shaders/winograd_taps.wgsl"),
+            Self::Squares => include_str!("../../../../shaders/squares.wgsl"),
         }
     }
 }
@@ -154,7 +211,26 @@ pub(super) fn in_order(tensor: CubeTensor) -> CubeTensor {
 
 /// A tensor beside another, with room for its numbers and none in it yet.
 pub(super) fn empty_beside<const D: usize>(other: &CubeTensor, shape: [usize; D]) -> CubeTensor {
-    empty_device_contiguous_dtype(other.client.clone(), other.device.clone(), Shape::from(shape), DType::F32)
+    empty_of(other, Shape::from(shape))
+}
+
+/// The same, of the same sizes.
+pub(super) fn empty_like(other: &CubeTensor) -> CubeTensor {
+    empty_of(other, other.meta.shape().clone())
+}
+
+/// The same, of as many dimensions as the shape has.
+pub(super) fn empty_of(other: &CubeTensor, shape: Shape) -> CubeTensor {
+    empty_device_contiguous_dtype(other.client.clone(), other.device.clone(), shape, DType::F32)
+}
+
+/// The sum of parts, each of the sizes of the result.
+pub(super) fn sum_of_parts<const D: usize>(parts: &CubeTensor, n_parts: usize, shape: [usize; D]) -> CubeTensor {
+    let length: usize = shape.iter().product();
+    let sum = empty_beside(parts, shape);
+    let program = Program { shader: Shader::Parts, constants: Vec::new() };
+    program.launch([workgroups_for(length), 1, 1], &[parts], &[&sum], &[n_parts, length].map(|n| n as u32));
+    sum
 }
 
 /// The sizes of a tensor.
@@ -166,10 +242,11 @@ pub(super) fn dims<const D: usize>(tensor: &CubeTensor) -> [usize; D] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::bits::N_BINS;
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     impl Shader {
-        const ALL: [Self; 11] = [
+        const ALL: [Self; 30] = [
             Self::Pack,
             Self::PackWeights,
             Self::Conv,
@@ -181,6 +258,25 @@ mod tests {
             Self::NormParameters,
             Self::Adam,
             Self::Mix,
+            Self::Product,
+            Self::ProductRows,
+            Self::ProductColumns,
+            Self::Softmax,
+            Self::SoftmaxBackward,
+            Self::TokenNorm,
+            Self::TokenNormBackward,
+            Self::ColumnSums,
+            Self::Gelu,
+            Self::Double,
+            Self::Step,
+            Self::Histogram,
+            Self::WinogradIn,
+            Self::WinogradWeights,
+            Self::WinogradProduct,
+            Self::WinogradOut,
+            Self::WinogradGradient,
+            Self::WinogradTaps,
+            Self::Squares,
         ];
 
         /// Every program that there is of the shader.
@@ -198,7 +294,37 @@ mod tests {
                     ("CHANNELS", counts(&[4, 8])),
                 ],
                 Self::ConvWeights => vec![("SIZE", counts(&[1, 3])), ("STRIDE", counts(&[1, 2]))],
-                Self::Parts | Self::ChannelSums | Self::Adam | Self::Mix => Vec::new(),
+                Self::Parts
+                | Self::ChannelSums
+                | Self::Adam
+                | Self::Mix
+                | Self::Softmax
+                | Self::SoftmaxBackward
+                | Self::TokenNorm
+                | Self::TokenNormBackward
+                | Self::ColumnSums
+                | Self::WinogradGradient
+                | Self::WinogradTaps
+                | Self::Squares => Vec::new(),
+                Self::WinogradIn => vec![("FOURS", flags)],
+                Self::Product | Self::ProductRows => {
+                    vec![("ROWS", counts(&[1, 2, 4, 8])), ("BIASED", flags), ("COLUMNS", counts(&[1, 2, 4, 8]))]
+                }
+                Self::ProductColumns => vec![("ROWS", counts(&[1, 2, 4])), ("BIASED", flags)],
+                Self::Gelu | Self::Double => vec![("GRADIENT", flags)],
+                Self::Step => vec![("OTHERS", counts(&[0, 1, 2]))],
+                Self::Histogram => vec![("N_BINS", counts(&[N_BINS as u32]))],
+                Self::WinogradWeights => vec![("MIRRORED", flags)],
+                Self::WinogradOut => vec![("BIASED", flags)],
+                // Each kind of workgroup has its own number of tiles.
+                Self::WinogradProduct => {
+                    let of = |values: [u32; 3]| {
+                        let names = ["ACROSS", "DOWN", "TILES"].into_iter().zip(values.map(Constant::Count));
+                        let constants = names.chain([("CHANNELS", Constant::Count(8))]).collect();
+                        Program { shader: self, constants }
+                    };
+                    return vec![of([8, 8, 2]), of([16, 4, 4])];
+                }
                 Self::Norm | Self::NormBackward => vec![("MODULATED", flags.clone()), ("SILU", flags)],
                 Self::NormParameters => vec![("MODULATED", flags)],
             };

@@ -1,8 +1,8 @@
-//! What a training step does to each parameter.
+//! What a training step does to each parameter, and its gradient.
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Program, Shader, dims, empty_beside, in_order, workgroups_for};
+use super::program::{Program, Shader, dims, empty_beside, empty_like, in_order, workgroups_for};
 
 /// The numbers of one step of Adam, in the order of the shader.
 #[derive(Debug, Clone, Copy)]
@@ -34,13 +34,23 @@ pub(super) fn adam(
     next
 }
 
-/// `a·x + b·y`; both are flat.
+/// `a·x + b·y`.
 pub(super) fn mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
-    let [length] = dims(&x);
+    let length = x.meta.shape().num_elements();
     let [x, y] = [x, y].map(in_order);
-    let sum = empty_beside(&x, [length]);
+    let sum = empty_like(&x);
     let program = Program { shader: Shader::Mix, constants: Vec::new() };
     let count = [workgroups_for(length), 1, 1];
     program.launch(count, &[&x, &y], &[&sum], &[length as u32, a.to_bits(), b.to_bits()]);
     sum
+}
+
+/// Adds the squares of all numbers of `x` to `sums`, some to each.
+pub(super) fn add_squares(sums: CubeTensor, x: CubeTensor) -> CubeTensor {
+    let [sums, x] = [sums, x].map(in_order);
+    let [n_sums] = dims(&sums);
+    let next = empty_like(&sums);
+    let program = Program { shader: Shader::Squares, constants: Vec::new() };
+    program.launch([n_sums, 1, 1], &[&sums, &x], &[&next], &[x.meta.shape().num_elements() as u32]);
+    next
 }

@@ -1,0 +1,86 @@
+//! What happens to each token, to each number, and to each plane of pixels.
+
+use burn_cubecl::tensor::CubeTensor;
+
+use super::program::{Constant::Flag, Program, Shader, dims, empty_beside, empty_like, in_order, workgroups_for};
+
+/// Tokens of a workgroup of the normalisation, and columns of one of the sums.
+const EACH: usize = 8;
+
+/// Layer normalisation over the last dimension.
+pub(super) fn normalise(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, epsilon: f64) -> CubeTensor {
+    let [x, weight, bias] = [x, weight, bias].map(in_order);
+    let y = empty_like(&x);
+    let (n_tokens, info) = norm_info(&x, &weight, epsilon);
+    let program = Program { shader: Shader::TokenNorm, constants: Vec::new() };
+    program.launch([n_tokens.div_ceil(EACH), 1, 1], &[&x, &weight, &bias], &[&y], &info);
+    y
+}
+
+/// The gradients of input, weight and bias.
+pub(super) fn normalise_backward(x: CubeTensor, weight: CubeTensor, epsilon: f64, dy: CubeTensor) -> [CubeTensor; 3] {
+    let [x, weight, dy] = [x, weight, dy].map(in_order);
+    let [dx, shares] = [(); 2].map(|()| empty_like(&x));
+    let (n_tokens, info) = norm_info(&x, &weight, epsilon);
+    let program = Program { shader: Shader::TokenNormBackward, constants: Vec::new() };
+    program.launch([n_tokens.div_ceil(EACH), 1, 1], &[&x, &weight, &dy], &[&dx, &shares], &info);
+    let [width] = dims(&weight);
+    [dx, column_sums(&shares, n_tokens, width), column_sums(&dy, n_tokens, width)]
+}
+
+fn norm_info(x: &CubeTensor, weight: &CubeTensor, epsilon: f64) -> (usize, [u32; 3]) {
+    let [width] = dims(weight);
+    let n_tokens = x.meta.shape().num_elements() / width;
+    (n_tokens, [n_tokens as u32, width as u32, (epsilon as f32).to_bits()])
+}
+
+/// The sum of each column of a matrix, row after row.
+pub(super) fn column_sums(x: &CubeTensor, rows: usize, columns: usize) -> CubeTensor {
+    let sums = empty_beside(x, [columns]);
+    let program = Program { shader: Shader::ColumnSums, constants: Vec::new() };
+    program.launch([columns.div_ceil(EACH), 1, 1], &[x], &[&sums], &[rows, columns].map(|n| n as u32));
+    sums
+}
+
+/// GELU.
+pub(super) fn gelu(x: CubeTensor) -> CubeTensor {
+    let x = in_order(x);
+    launch_gelu(&x, None)
+}
+
+/// Its gradient.
+pub(super) fn gelu_backward(x: CubeTensor, dy: CubeTensor) -> CubeTensor {
+    let [x, dy] = [x, dy].map(in_order);
+    launch_gelu(&x, Some(&dy))
+}
+
+fn launch_gelu(x: &CubeTensor, dy: Option<&CubeTensor>) -> CubeTensor {
+    let length = x.meta.shape().num_elements();
+    let result = empty_like(x);
+    let program = Program { shader: Shader::Gelu, constants: vec![("GRADIENT", Flag(dy.is_some()))] };
+    program.launch([workgroups_for(length), 1, 1], &[x, dy.unwrap_or(x)], &[&result], &[length as u32]);
+    result
+}
+
+/// Twice the width and height, each pixel four times.
+pub(super) fn double(x: CubeTensor) -> CubeTensor {
+    let x = in_order(x);
+    let [batch, channels, height, width] = dims(&x);
+    let y = empty_beside(&x, [batch, channels, 2 * height, 2 * width]);
+    launch_double(&x, &y, [batch, channels, height, width], false);
+    y
+}
+
+/// Its gradient, `[b, c, h, w]`.
+pub(super) fn double_backward(shape: [usize; 4], dy: CubeTensor) -> CubeTensor {
+    let dy = in_order(dy);
+    let dx = empty_beside(&dy, shape);
+    launch_double(&dy, &dx, shape, true);
+    dx
+}
+
+fn launch_double(given: &CubeTensor, result: &CubeTensor, small: [usize; 4], is_gradient: bool) {
+    let length: usize = small.iter().product();
+    let program = Program { shader: Shader::Double, constants: vec![("GRADIENT", Flag(is_gradient))] };
+    program.launch([workgroups_for(length), 1, 1], &[given], &[result], &[length, small[3]].map(|n| n as u32));
+}

@@ -1,0 +1,68 @@
+// The gradient of `token_norm.wgsl` for its input, and the share of each token in that of the weight, dy·n.
+//
+// dx = (g − mean(g) − n·mean(g·n))/√(variance + ε), where g is dy·weight, n is (x − mean)/√(variance + ε) and the means are those of a token.
+
+struct Info {
+    n_tokens: u32,
+    // Features of a token.
+    width: u32,
+    epsilon: f32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> weight: array<f32>;
+@group(0) @binding(2) var<storage, read> dy: array<f32>;
+@group(0) @binding(3) var<storage, read_write> dx: array<f32>;
+@group(0) @binding(4) var<storage, read_write> shares: array<f32>;
+@group(0) @binding(5) var<storage, read> info: Info;
+
+const EACH = 8u;
+
+var<workgroup> partial: array<vec2<f32>, 64>;
+
+// The sum over the invocations of a token, for each of them.
+fn total(index: u32, value: vec2<f32>) -> vec2<f32> {
+    // The sum before is read by all.
+    workgroupBarrier();
+    partial[index] = value;
+    workgroupBarrier();
+    let first = index / EACH * EACH;
+    var sum = vec2<f32>();
+    for (var i = 0u; i < EACH; i++) {
+        sum += partial[first + i];
+    }
+    return sum;
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) index: u32) {
+    let token = id.x / EACH;
+    // What is beyond the end does the last token's work, for nothing: all have to come to the barriers.
+    let first = min(token, info.n_tokens - 1u) * info.width;
+    let lane = index % EACH;
+    // Distances from one of the numbers: their squares do not drown the variance, whatever the mean.
+    let origin = x[first];
+    var squares = vec2<f32>();
+    for (var i = lane; i < info.width; i += EACH) {
+        let distance = x[first + i] - origin;
+        squares += vec2(distance, distance * distance);
+    }
+    let means = total(index, squares) / f32(info.width);
+    let mean = origin + means.x;
+    let factor = inverseSqrt(max(means.y - means.x * means.x, 0.0) + info.epsilon);
+
+    var sums = vec2<f32>();
+    for (var i = lane; i < info.width; i += EACH) {
+        let g = dy[first + i] * weight[i];
+        sums += vec2(g, g * (x[first + i] - mean) * factor);
+    }
+    let of_token = total(index, sums) / f32(info.width);
+    if token < info.n_tokens {
+        for (var i = lane; i < info.width; i += EACH) {
+            let n = (x[first + i] - mean) * factor;
+            let slope = dy[first + i];
+            dx[first + i] = (slope * weight[i] - of_token.x - n * of_token.y) * factor;
+            shares[first + i] = slope * n;
+        }
+    }
+}
