@@ -1,0 +1,125 @@
+"""Asks the engine and onnxruntime-web in turns how long the same work takes in a page; `bench/browser.sh` starts it.
+
+Each has a page of its own in a browser of its own, which sleeps while the other answers. Rounds, ratios and what has to agree first are those of driver.py.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from driver import ASSETS, HERE, TURN, Contender, Table, agree
+from subject import NOISE, Subject
+
+# Each with the batches of single steps, and that of a chain.
+MODELS = {
+    "shapes-uint8": {"step": (1, 4), "chain": 1},
+    "cifar10-small": {"step": (1, 4), "chain": 1},
+    "shapes-captions": {"step": (1, 16), "chain": 4},
+}
+DEVICES = {"cpu": "WebAssembly", "webgpu": "WebGPU"}
+# Seconds until a browser has compiled what is used often as well as it can.
+WARM_UP = 3
+
+
+def export(model, program, site):
+    """Has the network written as ONNX for each batch, with what chains begin with."""
+    ours = Contender("ours", [program])
+    torch = Contender("torch", [sys.executable, HERE / "in_torch.py"])
+    known = ours.ask("load", model=model)
+    path = site / f"onnx/{model}.onnx"
+    path.parent.mkdir(exist_ok=True)
+    torch.ask("load", model=str(ASSETS / f"{model}.safetensors"), onnx=str(path), **known)
+    subject = Subject(known["config"])
+    for batch in {*MODELS[model]["step"], MODELS[model]["chain"]}:
+        torch.ask("export", batch=batch, path=f"{path}.{batch}")
+        to_single_precision(f"{path}.{batch}")
+        np.load(f"{path}.{batch}.condition.npy").astype(np.float32).tofile(f"{path}.{batch}.condition.f32")
+        subject.of(NOISE, (batch, *subject.shape)).tofile(f"{path}.{batch}.x_T.f32")
+    ours.close()
+    torch.close()
+
+
+def to_single_precision(path):
+    """The noise level and its angles are in double precision, which onnxruntime-web's WebGPU cannot do."""
+    network = onnx.load(path)
+    for constant in (attribute.t for node in network.graph.node for attribute in node.attribute):
+        if constant.data_type == TensorProto.DOUBLE:
+            constant.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(constant).astype(np.float32)))
+    for given in network.graph.input:
+        given.type.tensor_type.elem_type = TensorProto.FLOAT
+    onnx.save(network, path)
+
+
+def contest(model, device, table, n_chain):
+    everyone = [Contender(name, ["node", HERE / "in_page.js", page, device]) for name, page in {"ours": "ours", "onnxruntime-web": "onnx"}.items()]
+    for contender in everyone:
+        contender.ask("load", model=model)
+
+    def chain(contender, batch, n_steps, only=None, file=None):
+        times = list(Subject.times(n_steps, only or n_steps))
+        return lambda repeat: contender.ask(
+            "chain", batch=batch, n_steps=n_steps, only=only, times=times, repeat=repeat, out=file and str(file)
+        )["seconds"]
+
+    batches = MODELS[model]
+    results = []
+    for contender in everyone:
+        file = table.out / f"{model}.{device}.{contender.name}.f32"
+        chain(contender, batches["chain"], 5, file=file)(1)
+        results.append(np.fromfile(file, dtype=np.float32))
+    # Five steps, each on the result of the last: rounding grows a little from step to step.
+    agree(f"five steps on {DEVICES[device]}", *results, 2e-3)
+
+    work = {f"one step, batch {batch}": (batch, 100, 1) for batch in batches["step"]}
+    work[f"{n_chain} DDIM steps, batch {batches['chain']}"] = (batches["chain"], n_chain)
+    for what, asked in work.items():
+        asks = {contender.name: chain(contender, *asked) for contender in everyone}
+        for ask in asks.values():
+            end = time.monotonic() + WARM_UP
+            while time.monotonic() < end:
+                ask(1)
+        table.compare(model, f"{DEVICES[device]}, {what}", asks)
+    for contender in everyone:
+        contender.close()
+
+
+def markdown(rows):
+    """The table of bench/README.md."""
+    told = lambda ms: f"{ms:.0f} ms" if ms >= 100 else f"{ms:.3g} ms"
+    lines = ["| | ours | onnxruntime-web | ratio |", "|---|---|---|---|"]
+    for row in rows:
+        [(name, (low, middle, high))] = row["ratio"].items()
+        cells = [f"{row['model']}, {row['work']}", told(row["ms"]["ours"]), told(row["ms"][name]), f"**{middle:.2f}** ({low:.2f}–{high:.2f})"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", help="core's example `speed`")
+    parser.add_argument("site", type=pathlib.Path, help="the folder that pages come from")
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--chain", type=int, default=20, help="steps of the whole chain")
+    parser.add_argument("--turn", type=float, default=TURN, help="seconds that an answer should take at least")
+    parser.add_argument("--model", choices=MODELS)
+    parser.add_argument("--device", choices=DEVICES)
+    given = parser.parse_args()
+    table = Table(given.out, given.rounds, given.turn)
+    for model in [given.model] if given.model else MODELS:
+        export(model, given.program, given.site)
+    for device in [given.device] if given.device else DEVICES:
+        for model in [given.model] if given.model else MODELS:
+            contest(model, device, table, given.chain)
+    (given.out / "speed.json").write_text(json.dumps(table.rows, indent=1))
+    (given.out / "speed.md").write_text(markdown(table.rows))
+
+
+if __name__ == "__main__":
+    main()
