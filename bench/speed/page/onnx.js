@@ -5,9 +5,9 @@ import { bytes, timed } from "./watch.js";
 const sessions = {};
 let ort, name, provider;
 
-export async function load({ model, device }) {
+export async function load({ model, device, file }) {
   [name, provider] = [model, device === "webgpu" ? "webgpu" : "wasm"];
-  ort = await import(`./onnxruntime/ort.${provider}.min.mjs`);
+  ort = await import(`./onnxruntime/${file}.min.mjs`);
   // The engine has no more in a page.
   ort.env.wasm.numThreads = 1;
   return {};
