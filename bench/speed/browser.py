@@ -25,7 +25,7 @@ DEVICES = {"cpu": "WebAssembly", "webgpu": "WebGPU"}
 # Those beside ours, with the file of onnxruntime-web that they load. It has two kinds of WebGPU, the newer one first.
 OTHERS = {"cpu": {"onnxruntime-web": "ort.wasm"}, "webgpu": {"onnxruntime-web": "ort.webgpu", "JSEP": "ort.all"}}
 # Seconds until a browser has compiled what is used often as well as it can.
-WARM_UP = 3
+WARM_UP = 4
 
 
 def export(model, program, site):
@@ -87,9 +87,10 @@ def contest(model, device, table, n_chain):
     for what, asked in work.items():
         asks = {contender.name: chain(contender, *asked) for contender in everyone}
         for ask in asks.values():
-            end = time.monotonic() + WARM_UP
+            # Many steps a question, or the page would spend its time waiting for questions.
+            end, repeat = time.monotonic() + WARM_UP, max(1, min(100, int(0.5 / ask(1))))
             while time.monotonic() < end:
-                ask(1)
+                ask(repeat)
         table.compare(model, what, asks)
     for contender in everyone:
         contender.close()
