@@ -11,14 +11,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:?usage: bench/speed.sh OUT [FLAG…]}
 shift
 
-cache=${BIT_DIFFUSION_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bit-diffusion}
+source bench/speed/python.sh
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
-python=$cache/bench-python/bin/python
-mkdir -p "$cache" "$out"
-if ! "$python" -c "import torch, onnxruntime, onnx, safetensors" 2>/dev/null; then
-    python3 -m venv "$cache/bench-python"
-    "$python" -m pip install --quiet torch==2.9.1 onnxruntime==1.31.1 onnx==1.23.2 safetensors==0.8.0 numpy==2.4.6
-fi
+mkdir -p "$out"
 
 # The whole workspace, because another selection of packages would compile all dependencies anew.
 cargo build --workspace --release --locked --example speed

@@ -14,7 +14,7 @@ import { chromium } from "playwright-core";
 
 export const here = path.dirname(fileURLToPath(import.meta.url));
 const dist = path.resolve(process.env.DIST ?? path.join(here, "../dist"));
-const types = { ".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml", ".wasm": "application/wasm" };
+const types = { ".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml", ".wasm": "application/wasm" };
 
 /** WebGPU on SwiftShader. Without the Vulkan and ANGLE flags the page gets no device. */
 export const SOFTWARE_GPU = [

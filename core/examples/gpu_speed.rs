@@ -71,7 +71,7 @@ fn captions(demo: Demo, n: usize, rounds: usize, device: &Device) -> Result<()> 
     let mut rng = Rng::new(3);
     let n_tokens = config.network.vocabulary.n_tokens();
     let tokens = (0..n * config.network.length).map(|_| rng.below(n_tokens) as u32).collect();
-    training(&config, n, &CaptionBatch { inputs, tokens }, rounds, device)
+    training(&config, n, &CaptionBatch { inputs, taught: Vec::new(), tokens }, rounds, device)
 }
 
 /// What a run took: by the clock, and of the processor, which on a software adapter is the card and does not mind what else the machine does.

@@ -255,7 +255,7 @@ fn products<S: Simd>(
     out.clear();
     out.resize(m * n, 0.0);
     room.panels.fill(right, inner, n, S::F32_LANES);
-    Product { m, inner, n, left, bias: Bias::None, out, out_row: n }.run(simd, &room.panels, &mut room.tile);
+    Product { m, inner, n, left, bias: Bias::None, out, out_row: n }.run(simd, room.panels.values(), &mut room.tile);
 }
 
 /// `left·right`, `[n, head_dim]`, into the place of a head, in the order of the tokens or of the channels.
@@ -274,5 +274,5 @@ fn mix<S: Simd>(
         Order::Channels => (shape.head_dim(), n, right.transposed(), left.transposed()),
     };
     room.panels.fill(right, inner, n, S::F32_LANES);
-    Product { m, inner, n, left, bias: Bias::None, out, out_row }.run(simd, &room.panels, &mut room.tile);
+    Product { m, inner, n, left, bias: Bias::None, out, out_row }.run(simd, room.panels.values(), &mut room.tile);
 }

@@ -117,33 +117,34 @@ struct Forward<'a> {
     order: Order,
 }
 
-/// Pictures with a border of zeros, `[batch, from, height + 2·pad, row]`.
+/// Planes with a border of zeros, `[planes, height + 2·pad, row]`: as few as are used together, so that they stay in the cache.
 pub(super) struct Padded {
     pub values: Vec<f32>,
     /// The length of a row.
     pub row: usize,
     /// The length of a plane.
     pub plane: usize,
+    shape: Shape,
 }
 
 impl Padded {
-    /// Rows are at least long enough for one tile of `pixels` outputs.
-    pub fn new(shape: Shape, x: &[f32], pixels: usize) -> Self {
+    /// Room for planes. Rows are at least long enough for one tile of `pixels` outputs.
+    pub fn new(shape: Shape, n_planes: usize, pixels: usize) -> Self {
         let pad = shape.size / 2;
         let row = (shape.width.max(shape.out_width().max(pixels) * shape.stride)) + 2 * pad;
         let plane = (shape.height + 2 * pad) * row;
-        let area = shape.height * shape.width;
-        let mut values = vec![0.0; shape.batch * shape.from * plane];
-        values.par_chunks_exact_mut(shape.from * plane).zip(x.par_chunks_exact(shape.from * area)).for_each(
-            |(to, from)| {
-                for (to, from) in to.chunks_exact_mut(plane).zip(from.chunks_exact(area)) {
-                    for (to, from) in to.chunks_exact_mut(row).skip(pad).zip(from.chunks_exact(shape.width)) {
-                        to[pad..pad + shape.width].copy_from_slice(from);
-                    }
-                }
-            },
-        );
-        Self { values, row, plane }
+        Self { values: vec![0.0; n_planes * plane], row, plane, shape }
+    }
+
+    /// Puts planes into the room, in the place of those that were there.
+    pub fn fill<'a>(&mut self, planes: impl Iterator<Item = &'a [f32]>) {
+        let Shape { size, width, .. } = self.shape;
+        let pad = size / 2;
+        for (to, from) in self.values.chunks_exact_mut(self.plane).zip(planes) {
+            for (to, from) in to.chunks_exact_mut(self.row).skip(pad).zip(from.chunks_exact(width)) {
+                to[pad..pad + width].copy_from_slice(from);
+            }
+        }
     }
 }
 
@@ -184,7 +185,6 @@ impl Forward<'_> {
     #[inline(always)]
     fn run<S: Simd, const P: usize, const V: usize, const K: usize, const STRIDE: usize>(self, simd: S) -> Vec<f32> {
         let Self { shape, x, w, bias, .. } = self;
-        let padded = Padded::new(shape, x, P);
         let lanes = S::F32_LANES * V;
         let bias_packed: Vec<f32> = {
             let mut b = bias.map_or_else(Vec::new, <[f32]>::to_vec);
@@ -194,15 +194,19 @@ impl Forward<'_> {
         let area = shape.out_height() * shape.out_width();
         let per_block = shape.from * K * K * S::F32_LANES * PACKED;
         let mut out = vec![0.0; shape.out_len()];
-        out.par_chunks_exact_mut(shape.to * area).enumerate().for_each(|(b, picture)| {
-            let x = &padded.values[b * shape.from * padded.plane..][..shape.from * padded.plane];
+        let plane = shape.height * shape.width;
+        let pictures = out.par_chunks_exact_mut(shape.to * area).zip(x.par_chunks_exact(shape.from * plane));
+        let room = || Padded::new(shape, shape.from, P);
+        pictures.for_each_init(room, |padded, (picture, x)| {
+            padded.fill(x.chunks_exact(plane));
+            let padded = &*padded;
             picture.par_chunks_mut(lanes * area).enumerate().for_each(|(block, out)| {
                 let (packed, vector) = (block * V / PACKED, block * V % PACKED);
                 let tiles = Tiles::<P, V, K, STRIDE> {
                     shape,
                     row: padded.row,
                     plane: padded.plane,
-                    x,
+                    x: &padded.values,
                     w: &w[packed * per_block..][..per_block],
                     vector,
                     bias: &bias_packed[block * lanes..][..lanes],
@@ -245,7 +249,7 @@ impl Forward<'_> {
                 simd.vectorize(
                     #[inline(always)]
                     || match &copied {
-                        Some(panels) => product.run(simd, panels, &mut Vec::new()),
+                        Some(panels) => product.run(simd, panels.values(), &mut Vec::new()),
                         None => product.run_in_place(simd, x, &mut Vec::new()),
                     },
                 );

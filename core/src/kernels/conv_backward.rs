@@ -66,7 +66,6 @@ impl Weights<'_> {
     #[inline(always)]
     fn run<S: Simd, const C: usize, const K: usize, const STRIDE: usize>(self, simd: S) -> Vec<f32> {
         let Self { shape, x, dy } = self;
-        let padded = Padded::new(shape, x, 1);
         let lanes = S::F32_LANES;
         let n_blocks = shape.to.div_ceil(lanes);
         let area = shape.out_height() * shape.out_width();
@@ -83,8 +82,16 @@ impl Weights<'_> {
         });
         // dw as [from, block, taps, lane], several channels at a time where registers are left.
         let mut dw = vec![0.0; shape.from * n_blocks * K * K * lanes];
-        dw.par_chunks_mut(C * n_blocks * K * K * lanes).enumerate().for_each(|(group, out)| {
-            let channels = Channels::<C, K, STRIDE> { shape, padded: &padded, packed: &packed, first: group * C, out };
+        let room = || Padded::new(shape, shape.batch * C, 1);
+        dw.par_chunks_mut(C * n_blocks * K * K * lanes).enumerate().for_each_init(room, |padded, (group, out)| {
+            let planes = (0..shape.batch * C).map(|i| {
+                // Beyond the last channel the last one is worked out again, and thrown away.
+                let channel = (group * C + i % C).min(shape.from - 1);
+                let plane = shape.height * shape.width;
+                &x[(i / C * shape.from + channel) * plane..][..plane]
+            });
+            padded.fill(planes);
+            let channels = Channels::<C, K, STRIDE> { shape, padded, packed: &packed, out };
             simd.vectorize(Run(channels, simd));
         });
         let mut out = vec![0.0; shape.to * shape.from * K * K];
@@ -102,11 +109,10 @@ impl Weights<'_> {
 /// The gradient of the weights of `C` input channels.
 struct Channels<'a, const C: usize, const K: usize, const STRIDE: usize> {
     shape: Shape,
+    /// `[batch, C]` planes; the last group of channels may have fewer than `C` of its own.
     padded: &'a Padded,
     /// `[block, batch, pixel, lane]`.
     packed: &'a [f32],
-    /// The first of the channels; the last group may have fewer than `C`.
-    first: usize,
     /// `[channel, block, tap, lane]`.
     out: &'a mut [f32],
 }
@@ -118,7 +124,7 @@ impl<S: Simd, const C: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
 
     #[inline(always)]
     fn call(self) {
-        let Self(Channels { shape, padded, packed, first, out }, simd) = self;
+        let Self(Channels { shape, padded, packed, out }, simd) = self;
         let (height, width) = (shape.out_height(), shape.out_width());
         let lanes = S::F32_LANES;
         let per_block = shape.batch * height * width * lanes;
@@ -127,11 +133,8 @@ impl<S: Simd, const C: usize, const K: usize, const STRIDE: usize> NullaryFnOnce
             let mut acc = [[[simd.splat_f32s(0.0); K]; K]; C];
             let (dy, _) = S::as_simd_f32s(&packed[block * per_block..][..per_block]);
             for (b, dy) in dy.chunks_exact(height * width).enumerate() {
-                let planes: [&[f32]; C] = std::array::from_fn(|c| {
-                    // Beyond the last channel the last one is worked out again, and thrown away.
-                    let channel = (first + c).min(shape.from - 1);
-                    &padded.values[(b * shape.from + channel) * padded.plane..][..padded.plane]
-                });
+                let planes: [&[f32]; C] =
+                    std::array::from_fn(|c| &padded.values[(b * C + c) * padded.plane..][..padded.plane]);
                 for (y, dy) in dy.chunks_exact(width).enumerate() {
                     let lines: [[&[f32]; K]; C] = std::array::from_fn(|c| {
                         std::array::from_fn(|ky| {

@@ -19,8 +19,8 @@ use burn::{
 use super::{
     attention::{self, Order},
     extension::{dims, tensor, values},
-    planes,
-    product::{Bias, Matrix, product},
+    packed, planes,
+    product::{Bias, Matrix, product, product_with},
     tokens,
     tracked::tracked,
 };
@@ -62,10 +62,9 @@ pub(super) trait LayerOps: Backend {
 
 fn connect(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTensor) -> FlexTensor {
     let [from, to] = dims(weight);
-    let (x_values, weight, bias) = (values(x), values(weight), values(bias));
+    let (x_values, weight, bias) = (values(x), packed::panels(weight), values(bias));
     let rows = x_values.len() / from;
-    let (left, right) = (Matrix::rows(&x_values, from), Matrix::rows(&weight, to));
-    let y = product([rows, from, to], left, right, Bias::PerColumn(&bias));
+    let y = product_with([rows, from, to], Matrix::rows(&x_values, from), &weight, Bias::PerColumn(&bias));
     let mut shape = x.shape().to_vec();
     shape.last_mut().map(|last| *last = to).expect("at least one dimension");
     tensor(y, shape)

@@ -93,6 +93,11 @@ impl Panels {
         }
     }
 
+    /// The panels, one after the other.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     /// The number of numbers in a row of a panel.
     pub fn columns<S: Simd>() -> usize {
         S::F32_LANES * V
@@ -112,12 +117,12 @@ pub(super) struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// Works it out, in the vectors of `simd`; `tile` is memory to be used again.
+    /// Works it out, in the vectors of `simd`, with the right-hand matrix in panels; `tile` is memory to be used again.
     #[inline(always)]
-    pub fn run<S: Simd>(self, simd: S, right: &Panels, tile: &mut Vec<f32>) {
+    pub fn run<S: Simd>(self, simd: S, right: &[f32], tile: &mut Vec<f32>) {
         let columns = Panels::columns::<S>();
         let panel = self.inner * columns;
-        self.run_on(simd, &right.values, columns, panel, tile);
+        self.run_on(simd, right, columns, panel, tile);
     }
 
     /// The same with a right-hand matrix whose rows are whole panels, as it lies.
@@ -236,7 +241,32 @@ const SHARED_FROM: usize = 1 << 21;
 /// # Shapes
 /// - `left`: `[m, inner]`; `right`: `[inner, n]`; result: `[m, n]`
 pub(super) fn product([m, inner, n]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, bias: Bias<'_>) -> Vec<f32> {
+    product_with([m, inner, n], left, &pack(right, inner, n), bias)
+}
+
+/// The same with a right-hand matrix that [`pack`] has packed.
+pub(super) fn product_with([m, inner, n]: [usize; 3], left: Matrix<'_>, right: &[f32], bias: Bias<'_>) -> Vec<f32> {
     Arch::new().dispatch(Shared { m, inner, n, left, right, bias })
+}
+
+/// A right-hand matrix of `inner` rows and `n` columns in panels, as the vectors of this machine want it.
+pub(super) fn pack(right: Matrix<'_>, inner: usize, n: usize) -> Vec<f32> {
+    Arch::new().dispatch(Pack { right, inner, n })
+}
+
+struct Pack<'a> {
+    right: Matrix<'a>,
+    inner: usize,
+    n: usize,
+}
+
+impl WithSimd for Pack<'_> {
+    type Output = Vec<f32>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Vec<f32> {
+        Panels::new(self.right, self.inner, self.n, S::F32_LANES).values
+    }
 }
 
 struct Shared<'a> {
@@ -244,7 +274,8 @@ struct Shared<'a> {
     inner: usize,
     n: usize,
     left: Matrix<'a>,
-    right: Matrix<'a>,
+    /// In panels.
+    right: &'a [f32],
     bias: Bias<'a>,
 }
 
@@ -258,7 +289,6 @@ impl WithSimd for Shared<'_> {
         if out.is_empty() {
             return out;
         }
-        let panels = Panels::new(right, inner, n, S::F32_LANES);
         let is_shared = m * inner * n >= SHARED_FROM;
         let per_task = if is_shared { m.div_ceil(2 * rayon::current_num_threads()).next_multiple_of(8) } else { m };
         let work = |(task, out): (usize, &mut [f32])| {
@@ -270,7 +300,7 @@ impl WithSimd for Shared<'_> {
             let product = Product { m: out.len() / n, inner, n, left: left.from(first, 0), bias, out, out_row: n };
             simd.vectorize(
                 #[inline(always)]
-                || product.run(simd, &panels, &mut Vec::new()),
+                || product.run(simd, right, &mut Vec::new()),
             );
         };
         if is_shared {
