@@ -190,6 +190,19 @@ test("captions with more and more steps, and of a picture that is dropped on the
   await studio.close();
 });
 
+test("captions of photographs, by a network that is fetched for them", { timeout: 180_000 }, async (t) => {
+  const studio = await Studio.open(browser, site, "?panel=captions&captioner=coco-small&picture=2&td=5", { before: watchTasks });
+  await studio.until("the studio draws", ({ panel }) => panel === "captions");
+  await longestTask(studio.page);
+  const { errors } = await studio.until("all rows are complete", ({ captions, jobs }) => captions === "6/6" && jobs === "0");
+  assert.equal(errors, "");
+  t.diagnostic(`longest task while captioning 6 photographs: ${await longestTask(studio.page)} ms`);
+  await studio.find(/^The photograph coffee.jpg/);
+  await studio.find(/^10 steps: a /);
+  await studio.shoot("captions-photographs");
+  await studio.close();
+});
+
 test("a finger plays and scrubs", { timeout: 180_000 }, async () => {
   const tablet = { viewport: { width: 820, height: 1180 }, hasTouch: true, isMobile: true };
   const studio = await Studio.open(browser, site, "?panel=chain&samples=4&steps=6", tablet);

@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, model::Method};
 
 /// A network that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -25,24 +25,41 @@ pub enum Demo {
     ShapesCaptions,
     /// Captions of shapes, one word after the other.
     ShapesCaptionsAutoregressive,
+    /// Captions of photographs, by bit diffusion.
+    CocoSmall,
 }
+
+/// Photographs to caption that come with the program, each with a name; `assets/SOURCES.md` says whose they are.
+pub const PHOTOGRAPHS: [(&str, &[u8]); 6] = [
+    ("cat.jpg", include_bytes!("../../assets/photographs/cat.jpg")),
+    ("coffee.jpg", include_bytes!("../../assets/photographs/coffee.jpg")),
+    ("astronaut.jpg", include_bytes!("../../assets/photographs/astronaut.jpg")),
+    ("pagoda.jpg", include_bytes!("../../assets/photographs/pagoda.jpg")),
+    ("flower.jpg", include_bytes!("../../assets/photographs/flower.jpg")),
+    ("camera.jpg", include_bytes!("../../assets/photographs/camera.jpg")),
+];
 
 impl Demo {
     /// Every demo model.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ShapesUint8,
         Self::ShapesGray,
         Self::ShapesRand,
         Self::Cifar10Small,
         Self::ShapesCaptions,
         Self::ShapesCaptionsAutoregressive,
+        Self::CocoSmall,
     ];
 
     /// Those that make pictures.
     pub const PICTURES: [Self; 4] = [Self::ShapesUint8, Self::ShapesGray, Self::ShapesRand, Self::Cifar10Small];
 
-    /// Those that write captions, by bit diffusion first.
-    pub const CAPTIONERS: [Self; 2] = [Self::ShapesCaptions, Self::ShapesCaptionsAutoregressive];
+    /// Those that write captions, and how; those of shapes first.
+    pub const CAPTIONERS: [(Self, Method); 3] = [
+        (Self::ShapesCaptions, Method::BitDiffusion),
+        (Self::ShapesCaptionsAutoregressive, Method::Autoregressive),
+        (Self::CocoSmall, Method::BitDiffusion),
+    ];
 
     /// The model's name: that of the preset it was trained with.
     #[must_use]
@@ -54,7 +71,14 @@ impl Demo {
             Self::Cifar10Small => "cifar10-small",
             Self::ShapesCaptions => "shapes-captions",
             Self::ShapesCaptionsAutoregressive => "shapes-captions-ar",
+            Self::CocoSmall => "coco-small",
         }
+    }
+
+    /// Whether it looks at photographs rather than at shapes.
+    #[must_use]
+    pub fn sees_photographs(self) -> bool {
+        self == Self::CocoSmall
     }
 
     /// The name of its file in `assets/models`, and beside the page.
@@ -76,6 +100,7 @@ impl Demo {
             Self::Cifar10Small => include_bytes!("../../assets/models/cifar10-small.safetensors"),
             Self::ShapesCaptions => include_bytes!("../../assets/models/shapes-captions.safetensors"),
             Self::ShapesCaptionsAutoregressive => include_bytes!("../../assets/models/shapes-captions-ar.safetensors"),
+            Self::CocoSmall => include_bytes!("../../assets/models/coco-small.safetensors"),
         }
     }
 }

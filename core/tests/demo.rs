@@ -7,6 +7,7 @@ use bit_diffusion::{
     checkpoint,
     data::shapes,
     demo::Demo,
+    experiment::CaptionPreset,
     model::Condition,
     sampler::{Chain, Settings, State},
 };
@@ -34,6 +35,19 @@ fn every_model_loads_and_is_what_its_name_says() {
         assert_eq!(header.config.data, preset.data, "{demo}");
     }
     assert!("no such model".parse::<Demo>().is_err());
+}
+
+#[test]
+fn every_captioner_loads_and_is_what_its_name_says() {
+    for (demo, method) in Demo::CAPTIONERS {
+        let header = checkpoint::inspect_captioner(demo.bytes()).unwrap();
+        let captioner = checkpoint::load_captioner(demo.bytes(), &Device::flex()).unwrap();
+        assert_eq!(*captioner.config(), header.config.network);
+        let preset = demo.label().parse::<CaptionPreset>().unwrap().config(header.config.network.vocabulary.clone());
+        assert_eq!(header.config.network, preset.network, "{demo}");
+        assert_eq!(header.config.network.method, method, "{demo}");
+        assert_eq!(demo.sees_photographs(), header.config.data != shapes::NAME, "{demo}");
+    }
 }
 
 #[test]

@@ -196,7 +196,7 @@ pub(crate) struct SampleArguments {
 /// `bit-diffusion caption`.
 #[derive(Debug, Args)]
 pub(crate) struct CaptionArguments {
-    /// A captioner or its checkpoint, the folder of its run, or one that comes with the program: shapes-captions, shapes-captions-ar
+    /// A captioner or its checkpoint, the folder of its run, or one that comes with the program: shapes-captions, shapes-captions-ar, coco-small
     pub model: PathBuf,
     /// Pictures to caption, PNG or JPEG
     #[arg(value_name = "IMAGE", required_unless_present = "scenes")]

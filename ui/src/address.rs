@@ -5,6 +5,7 @@
 
 use bit_diffusion::{
     bits::Encoding,
+    demo::Demo,
     engine::{Classes, ModelId, Perfect},
     sampler::{Sampler, Settings},
     saved::Saved,
@@ -46,6 +47,9 @@ pub(crate) fn write(panel: Panel, model: ModelId, saved: &Saved) -> String {
     }
     if let Some(n) = saved.value::<usize>("n") {
         pairs.push(("samples", n.to_string()));
+    }
+    if let Some(demo) = saved.value::<Demo>("captioner") {
+        pairs.push(("captioner", demo.label().to_owned()));
     }
     for name in WHOLE {
         pairs.extend(saved.value::<u64>(name).map(|number| (name, number.to_string())));
@@ -97,6 +101,7 @@ pub(crate) fn read(query: &str) -> Address {
             }
             "trust" => perfect.trust = number().unwrap_or(perfect.trust),
             "seed" => saved.put_some("seed", value.parse::<u64>().ok()),
+            "captioner" => saved.put_some("captioner", value.parse::<Demo>().ok()),
             "samples" => saved.put_some("n", value.parse::<usize>().ok()),
             "steps" => settings.put_some("n_steps", value.parse::<usize>().ok()),
             "td" => settings.put_some("td", number()),
@@ -146,7 +151,6 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bit_diffusion::demo::Demo;
 
     #[test]
     fn what_is_written_is_read() {
@@ -163,6 +167,7 @@ mod tests {
         saved.put("seed", &u64::MAX);
         saved.put("n", &9);
         saved.put("classes", &Classes::One(3));
+        saved.put("captioner", &Demo::CocoSmall);
         let query = write(Panel::SelfCond, ModelId::Demo(Demo::ShapesGray), &saved);
         assert!(query.starts_with("panel=self-conditioning&model=shapes-gray&seed=18446744073709551615"), "{query}");
         for query in [query.clone(), format!("?{query}"), query.replace("momentum=", "momentum%3D")] {
@@ -170,6 +175,7 @@ mod tests {
             assert_eq!((read.panel, read.model), (Some(Panel::SelfCond), Some(ModelId::Demo(Demo::ShapesGray))));
             assert_eq!(read.settings.value::<u64>("seed"), Some(u64::MAX));
             assert_eq!(read.settings.value::<Classes>("classes"), Some(Classes::One(3)));
+            assert_eq!(read.settings.value::<Demo>("captioner"), Some(Demo::CocoSmall));
             let of = read.settings.part("settings");
             assert_eq!(of.value::<f64>("td"), Some(0.1));
             assert_eq!(of.value::<Sampler>("sampler"), Some(settings.sampler));
@@ -185,7 +191,7 @@ mod tests {
             "",
             "?",
             "&&=&",
-            "panel=kitchen&model=../../etc&seed=-1&steps=many&td=NaN%&sampler=euler&strategy=momentum=9&class=x&samples=1e9",
+            "panel=kitchen&model=../../etc&seed=-1&steps=many&td=NaN%&sampler=euler&strategy=momentum=9&class=x&samples=1e9&captioner=parrot",
             "seed=%&steps=%zz&td=%f0%9f",
             "roses=red",
         ] {

@@ -159,6 +159,34 @@ fn a_picture_of_ones_own_is_captioned_and_has_a_command_line() {
 }
 
 #[test]
+fn a_captioner_of_photographs_has_photographs_to_choose_from() {
+    let mut harness = captions();
+    harness.state_mut().follow("panel=captions&captioner=coco-small&picture=2");
+    let wait_for_six = |harness: &mut Harness<'static, Studio>| {
+        wait_for(harness, "all captions by bit diffusion are here", |harness| {
+            fact(harness, "captions") == "6/6" && harness.query_by_label("idle").is_some()
+        });
+    };
+    wait_for_six(&mut harness);
+    assert!(harness.query_by_label("The photograph coffee.jpg, as the captioner sees it").is_some());
+    assert!(harness.query_by_label("Other scenes").is_none(), "there are no other photographs");
+    assert!(harness.query_by_label_contains("word by word knows scenes, not photographs").is_some());
+    let of_coffee: Vec<String> = ROWS[..6].iter().map(|row| text(&harness, row)).collect();
+    assert!(of_coffee.iter().all(|row| !row.ends_with("true")), "nobody knows what is true: {of_coffee:?}");
+    click(&mut harness, "Next");
+    assert!(harness.query_by_label("The photograph astronaut.jpg, as the captioner sees it").is_some());
+    let link = harness.state().link();
+    assert!(link.contains("captioner=coco-small") && link.contains("picture=3"), "{link}");
+    // A picture of one's own is for both.
+    harness.state_mut().open("red.png", RED.into());
+    wait_for_all(&mut harness);
+    // And back to the scenes.
+    harness.state_mut().follow("panel=captions&captioner=shapes-captions&picture=3");
+    wait_for_all(&mut harness);
+    assert!(harness.query_by_label("Scene 3").is_some());
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_and_the_scenes_stay() {
     let mut harness = captions();
     let before = rows(&harness);

@@ -15,6 +15,7 @@ use crate::{
         folder::{Entry, Folder},
         shapes::{self, Scene},
     },
+    demo::PHOTOGRAPHS,
     model::{
         Captioner, CaptionerConfig, Eye, Method, Writing,
         features::{EncoderConfig, ImageEncoder},
@@ -49,6 +50,8 @@ pub enum CaptionPictures {
         /// What they descend from.
         seed: u64,
     },
+    /// The photographs that come with the program, [`PHOTOGRAPHS`].
+    Photographs,
     /// A picture file (PNG or JPEG); the largest square in its middle is brought to the captioner's size.
     File {
         /// What to call it.
@@ -261,13 +264,26 @@ impl CaptionPictures {
                 }
                 Ok(looked)
             }
+            Self::Photographs => {
+                let mut looked = Looked { pixels: Vec::new(), scenes: Vec::new() };
+                for (name, bytes) in PHOTOGRAPHS {
+                    looked.pixels.extend(square(name, bytes, size)?);
+                    looked.scenes.push(None);
+                }
+                Ok(looked)
+            }
             Self::File { name, bytes } => {
-                let entries = vec![Entry { name: name.clone(), class: 0 }];
-                let pixels = Folder::new(entries, 0, 3, size, |_: &str| Ok(bytes.to_vec()))?.read(0)?.pixels;
+                let pixels = square(name, bytes, size)?;
                 Ok(Looked { scenes: vec![scene_of(&pixels)], pixels })
             }
         }
     }
+}
+
+/// The largest square in the middle of a picture file, `[3, size, size]`.
+fn square(name: &str, bytes: &[u8], size: usize) -> Result<Vec<u8>, EngineError> {
+    let entries = vec![Entry { name: name.to_owned(), class: 0 }];
+    Ok(Folder::new(entries, 0, 3, size, |_: &str| Ok(bytes.to_vec()))?.read(0)?.pixels)
 }
 
 /// The scene of shapes that a picture is, if it is one.

@@ -12,8 +12,7 @@ mod token;
 mod tokens;
 
 use bit_diffusion::{
-    data::shapes,
-    demo::Demo,
+    demo::{Demo, PHOTOGRAPHS},
     engine::{CaptionPictures, CaptionRequest, CaptionView, Event, ModelId},
     model::Method,
     sampler::{Sampler, Settings},
@@ -51,8 +50,8 @@ const LEAST_HEIGHT: f32 = 420.0;
 /// What is captioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
-    /// One of the scenes.
-    Scene(usize),
+    /// One of the scenes, or of the photographs.
+    Chosen(usize),
     /// The picture that a person brought.
     Own,
 }
@@ -86,9 +85,9 @@ pub(crate) struct Captions {
 
 impl Default for Captions {
     fn default() -> Self {
-        let [captioner, writer] = Demo::CAPTIONERS.map(ModelId::Demo);
+        let [captioner, writer] = [Demo::ShapesCaptions, Demo::ShapesCaptionsAutoregressive].map(ModelId::Demo);
         let settings = Settings { td: 2.0, ..Settings::default() };
-        let subject = Subject::Scene(FIRST_SCENE);
+        let subject = Subject::Chosen(FIRST_SCENE);
         let wanted = Wanted { settings, seed: 0, scenes: 0, subject, row: FIRST_ROW, captioner, writer };
         Self {
             wanted,
@@ -105,28 +104,39 @@ impl Default for Captions {
 impl Captions {
     /// For the tour: few steps, and no time difference yet.
     pub fn set_up(&mut self) {
-        let Wanted { captioner, writer, .. } = self.wanted;
-        self.wanted = Wanted { captioner, writer, row: 2, ..Self::default().wanted };
+        self.wanted = Wanted { row: 2, ..Self::default().wanted };
         self.wanted.settings.td = 0.0;
     }
 
-    /// How many rows are complete, and how many there are.
+    /// How many rows are complete, and how many are wanted.
     pub fn progress(&self) -> (usize, usize) {
-        (self.rows.iter().filter(|row| row.phase == Phase::Complete).count(), N_ROWS)
+        let requests = self.requests();
+        let wanted = self.rows.iter().zip(&requests).filter(|(_, request)| request.is_some());
+        wanted.fold((0, 0), |(done, total), (row, _)| (done + usize::from(row.phase == Phase::Complete), total + 1))
     }
 
     /// What is captioned: the person's own picture while there is one.
     fn subject(&self) -> Subject {
         match self.wanted.subject {
-            Subject::Own if self.own.is_none() => Subject::Scene(FIRST_SCENE),
-            subject => subject,
+            Subject::Own if self.own.is_none() => Subject::Chosen(FIRST_SCENE),
+            Subject::Chosen(index) => Subject::Chosen(index % self.n_choices()),
+            Subject::Own => Subject::Own,
         }
+    }
+
+    fn sees_photographs(&self) -> bool {
+        self.captioners.sees_photographs(self.wanted.captioner)
+    }
+
+    /// How many pictures there are to choose from.
+    fn n_choices(&self) -> usize {
+        if self.sees_photographs() { PHOTOGRAPHS.len() } else { N_SCENES }
     }
 
     /// Which of the captions is that of the chosen picture.
     fn picture(&self) -> usize {
         match self.subject() {
-            Subject::Scene(scene) => scene,
+            Subject::Chosen(index) => index,
             Subject::Own => 0,
         }
     }
@@ -138,13 +148,14 @@ impl Captions {
             (Subject::Own, Some(Brought { name, bytes })) => {
                 CaptionPictures::File { name: name.clone(), bytes: bytes.clone() }
             }
+            _ if self.sees_photographs() => CaptionPictures::Photographs,
             _ => CaptionPictures::Shapes { n: N_SCENES, seed: scenes },
         };
         std::array::from_fn(|row| {
             let model = if row == AUTOREGRESSIVE { writer } else { captioner };
             let info = self.captioners.info(model);
-            let sees_scenes = info.is_none_or(|info| info.size == shapes::SIZE);
-            if matches!(pictures, CaptionPictures::Shapes { .. }) && !sees_scenes {
+            let fits = self.captioners.sees_photographs(model) == self.sees_photographs();
+            if !fits && !matches!(pictures, CaptionPictures::File { .. }) {
                 return None;
             }
             let plain = Settings { n_steps: STEPS[FIRST_ROW], ..Settings::default() };
@@ -181,7 +192,7 @@ impl Pane for Captions {
         let has_failed = self.rows.iter().any(|row| row.phase == Phase::Failed);
         if has_failed && matches!(event, Event::Failed { .. }) && self.subject() == Subject::Own {
             self.own = None;
-            self.wanted.subject = Subject::Scene(FIRST_SCENE);
+            self.wanted.subject = Subject::Chosen(FIRST_SCENE);
         }
     }
 
@@ -267,32 +278,37 @@ impl Captions {
     }
 
     fn pictures_ui(&mut self, ui: &mut Ui, side: f32) {
-        let (scene, name) = match (self.subject(), &self.own) {
+        let (chosen, name) = match (self.subject(), &self.own) {
             (Subject::Own, Some(own)) => (None, format!("Your picture {}, as the captioner sees it", own.name)),
-            (Subject::Scene(scene), _) => (Some(scene), format!("Scene {}", scene + 1)),
+            (Subject::Chosen(index), _) if self.sees_photographs() => {
+                (Some(index), format!("The photograph {}, as the captioner sees it", PHOTOGRAPHS[index].0))
+            }
+            (Subject::Chosen(index), _) => (Some(index), format!("Scene {}", index + 1)),
             (Subject::Own, None) => return,
         };
-        self.gallery.large_ui(ui, &name, scene, side);
+        self.gallery.large_ui(ui, &name, chosen, side);
         let made = self.rows.get(self.wanted.row).made.as_ref();
-        if let Some(scene) = self.gallery.scenes_ui(ui, made, scene, side) {
-            self.wanted.subject = Subject::Scene(scene);
+        if let Some(index) = self.gallery.choice_ui(ui, made, chosen, side) {
+            self.wanted.subject = Subject::Chosen(index);
         }
     }
 
     /// Which picture, for those without a pointer too.
     fn choice_ui(&mut self, ui: &mut Ui) {
+        let (subject, n_choices, sees_photographs) = (self.subject(), self.n_choices(), self.sees_photographs());
         ui.horizontal_wrapped(|ui| {
             let wanted = &mut self.wanted;
-            if ui.button("Other scenes").on_hover_text("Sixteen others, each with one to three shapes").clicked() {
+            let others = "Sixteen others, each with one to three shapes";
+            if !sees_photographs && ui.button("Other scenes").on_hover_text(others).clicked() {
                 wanted.scenes = wanted.scenes.wrapping_add(1);
-                wanted.subject = Subject::Scene(0);
+                wanted.subject = Subject::Chosen(0);
             }
-            if ui.button("Next").on_hover_text("The next scene; a click on one does the same").clicked() {
-                let next = match wanted.subject {
-                    Subject::Scene(scene) => (scene + 1) % N_SCENES,
+            if ui.button("Next").on_hover_text("The next picture; a click on one does the same").clicked() {
+                let next = match subject {
+                    Subject::Chosen(index) => (index + 1) % n_choices,
                     Subject::Own => 0,
                 };
-                wanted.subject = Subject::Scene(next);
+                wanted.subject = Subject::Chosen(next);
             }
             if let Some(own) = &self.own {
                 ui.selectable_value(&mut wanted.subject, Subject::Own, &own.name).on_hover_text("Your own picture");
@@ -306,12 +322,10 @@ impl Captions {
 
     fn table_ui(&mut self, ui: &mut Ui, requests: &[Option<CaptionRequest>; N_ROWS]) {
         ui.strong("What is in this picture?");
-        for (row, name) in [(0, "captioner"), (AUTOREGRESSIVE, "captioner word by word")] {
-            if requests[row].is_none() {
-                ui.label(format!(
-                    "This {name} looks at larger pictures than the scenes: drop one of your own on the window"
-                ));
-            }
+        if requests[AUTOREGRESSIVE].is_none() {
+            let [theirs, these] =
+                if self.sees_photographs() { ["scenes", "photographs"] } else { ["photographs", "scenes"] };
+            ui.label(format!("The captioner word by word knows {theirs}, not {these}: choose another, or open one"));
         }
         if let Some(row) = table::ui(ui, &self.rows, requests, self.wanted.row, self.picture()) {
             self.wanted.row = row;

@@ -1,6 +1,7 @@
 //! The captioners that can be chosen: those that come with the program, and opened files.
 
 use bit_diffusion::{
+    data::shapes,
     demo::Demo,
     engine::{CaptionerInfo, Event, ModelId},
     model::Method,
@@ -21,15 +22,13 @@ pub(super) struct Captioners(Vec<Known>);
 
 impl Default for Captioners {
     fn default() -> Self {
-        // By bit diffusion first.
-        let demos = Demo::CAPTIONERS.into_iter().zip(Method::ALL);
         let known = |(demo, method): (Demo, Method)| Known {
             id: ModelId::Demo(demo),
             name: demo.label().to_owned(),
             method,
             info: None,
         };
-        Self(demos.map(known).collect())
+        Self(Demo::CAPTIONERS.into_iter().map(known).collect())
     }
 }
 
@@ -55,6 +54,15 @@ impl Captioners {
     /// What the engine said of a captioner, once it has.
     pub fn info(&self, id: ModelId) -> Option<&CaptionerInfo> {
         self.0.iter().find(|known| known.id == id)?.info.as_ref()
+    }
+
+    /// Whether a captioner looks at photographs rather than at scenes of shapes.
+    pub fn sees_photographs(&self, id: ModelId) -> bool {
+        match (id, self.info(id)) {
+            (_, Some(info)) => info.size != shapes::SIZE,
+            (ModelId::Demo(demo), None) => demo.sees_photographs(),
+            (_, None) => false,
+        }
     }
 
     pub fn name(&self, id: ModelId) -> &str {

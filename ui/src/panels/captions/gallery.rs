@@ -1,4 +1,4 @@
-//! The pictures that are captioned: scenes of shapes to choose from, and the one that was chosen, large.
+//! The pictures that are captioned: scenes of shapes or photographs to choose from, and the one that was chosen, large.
 
 use bit_diffusion::engine::{CaptionPictures, Event, PictureSheet};
 use egui::{Color32, Rect, Stroke, StrokeKind, Ui, Vec2, vec2};
@@ -12,8 +12,8 @@ use crate::{
 /// Pictures on the screen.
 #[derive(Default)]
 pub(super) struct Gallery {
-    /// The scenes, and what they descend from.
-    scenes: Option<(u64, PictureSheet)>,
+    /// Those to choose from, as the captioner sees them.
+    choice: Option<(CaptionPictures, PictureSheet)>,
     /// A person's own picture, as the captioner sees it.
     own: Option<PictureSheet>,
     view: SheetView,
@@ -27,7 +27,9 @@ impl Gallery {
     pub fn on_event(&mut self, event: &Event) {
         let Event::CaptionsStarted { request, pictures, .. } = event else { return };
         match &request.pictures {
-            CaptionPictures::Shapes { seed, .. } => self.scenes = Some((*seed, pictures.clone())),
+            several @ (CaptionPictures::Shapes { .. } | CaptionPictures::Photographs) => {
+                self.choice = Some((several.clone(), pictures.clone()));
+            }
             CaptionPictures::File { .. } => self.own = Some(pictures.clone()),
         }
     }
@@ -42,10 +44,10 @@ impl Gallery {
         [&self.large_view, &self.view].into_iter().filter_map(|view| view.shown().cloned()).collect()
     }
 
-    /// The chosen picture: scene `scene`, or where that is `None` a person's own.
-    pub fn large_ui(&mut self, ui: &mut Ui, name: &str, scene: Option<usize>, side: f32) {
-        let (sheet, index) = match (scene, &self.scenes, &self.own) {
-            (Some(scene), Some((_, sheet)), _) if scene < sheet.n => (sheet, scene),
+    /// The chosen picture: the one with this number, or where that is `None` a person's own.
+    pub fn large_ui(&mut self, ui: &mut Ui, name: &str, chosen: Option<usize>, side: f32) {
+        let (sheet, index) = match (chosen, &self.choice, &self.own) {
+            (Some(chosen), Some((_, sheet)), _) if chosen < sheet.n => (sheet, chosen),
             (None, _, Some(own)) => (own, 0),
             _ => {
                 // As large as the picture will be, so that nothing jumps.
@@ -62,14 +64,18 @@ impl Gallery {
         }
     }
 
-    /// All scenes, each framed by whether its caption is true; says which one was clicked.
-    pub fn scenes_ui(&mut self, ui: &mut Ui, made: Option<&Made>, chosen: Option<usize>, side: f32) -> Option<usize> {
-        let Some((seed, sheet)) = &self.scenes else {
+    /// All pictures to choose from, scenes framed by whether their caption is true; says which one was clicked.
+    pub fn choice_ui(&mut self, ui: &mut Ui, made: Option<&Made>, chosen: Option<usize>, side: f32) -> Option<usize> {
+        let Some((pictures, sheet)) = &self.choice else {
             ui.allocate_ui(Vec2::splat(side), |ui| ui.centered_and_justified(Ui::spinner));
             return None;
         };
-        let made = made.filter(|made| made.request.pictures == CaptionPictures::Shapes { n: sheet.n, seed: *seed });
-        let (response, hovered) = self.view.show(ui, "The scenes to choose from", sheet, side);
+        let made = made.filter(|made| made.request.pictures == *pictures);
+        let name = match pictures {
+            CaptionPictures::Photographs => "The photographs to choose from",
+            _ => "The scenes to choose from",
+        };
+        let (response, hovered) = self.view.show(ui, name, sheet, side);
         let caption = |index: usize| made.and_then(|made| made.caption(index));
         let place = |index: usize| frame(response.rect, sheet, index);
         for index in 0..sheet.n {

@@ -1,6 +1,6 @@
 //! What of the captions panel is exported and kept.
 
-use bit_diffusion::saved::Saved;
+use bit_diffusion::{demo::Demo, engine::ModelId, model::Method, saved::Saved};
 
 use super::{AUTOREGRESSIVE, Captions, MAX_TD, Made, N_SCENES, STEPS, Subject, Undo, captions_of, table, token};
 use crate::{
@@ -32,8 +32,12 @@ impl Kept for Captions {
         saved.put("word_by_word", &(self.wanted.row == AUTOREGRESSIVE));
         saved.put("seed", &self.wanted.seed);
         saved.put("gallery", &self.wanted.scenes);
-        if let Subject::Scene(scene) = self.subject() {
-            saved.put("picture", &(scene + 1));
+        // An opened file is not there at the next start.
+        if let ModelId::Demo(demo) = self.wanted.captioner {
+            saved.put("captioner", &demo);
+        }
+        if let Subject::Chosen(index) = self.subject() {
+            saved.put("picture", &(index + 1));
         }
         saved
     }
@@ -49,8 +53,12 @@ impl Kept for Captions {
         }
         saved.restore("seed", &mut wanted.seed, |_| true);
         saved.restore("gallery", &mut wanted.scenes, |_| true);
-        if let Some(scene) = saved.value::<usize>("picture").filter(|scene| (1..=N_SCENES).contains(scene)) {
-            wanted.subject = Subject::Scene(scene - 1);
+        let writes_bits = |demo: &Demo| Demo::CAPTIONERS.contains(&(*demo, Method::BitDiffusion));
+        if let Some(demo) = saved.value("captioner").filter(writes_bits) {
+            wanted.captioner = ModelId::Demo(demo);
+        }
+        if let Some(index) = saved.value::<usize>("picture").filter(|index| (1..=N_SCENES).contains(index)) {
+            wanted.subject = Subject::Chosen(index - 1);
         }
         self.undo = Undo::new(self.wanted);
     }
