@@ -43,7 +43,7 @@ impl CaptionJob {
     /// Makes at most one evaluation.
     pub async fn advance(&mut self, slot: Slot, desk: &mut Desk) -> Result<Status, EngineError> {
         if self.under_way.is_none() {
-            self.under_way = Some(begin(&self.request, slot, desk)?);
+            self.under_way = Some(begin(&self.request, slot, desk).await?);
         }
         let UnderWay { model, pictures, way } = self.under_way.as_mut().expect("it was just begun");
         let (step, is_done) = match way {
@@ -82,10 +82,10 @@ impl CaptionJob {
 }
 
 /// Looks at the pictures, and says that it begins.
-fn begin(request: &Arc<CaptionRequest>, slot: Slot, desk: &mut Desk) -> Result<UnderWay, EngineError> {
+async fn begin(request: &Arc<CaptionRequest>, slot: Slot, desk: &mut Desk) -> Result<UnderWay, EngineError> {
     request.settings.validate()?;
     let model = desk.models.captioner(request.model, &desk.device)?;
-    let Seen { pictures, tokens } = model.look(&request.pictures, &desk.device)?;
+    let Seen { pictures, tokens } = model.look(&request.pictures, &desk.device).await?;
     let n = pictures.scenes.len();
     let (way, n_steps) = match model.info.method {
         Method::BitDiffusion => {

@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use burn::tensor::{Device, Tensor};
 
-use super::{EngineError, ModelId, PictureSheet};
+use super::{EngineError, ModelId, PictureSheet, desk::n_at_once};
 use crate::{
     Error,
     bits::Codec,
@@ -20,6 +20,7 @@ use crate::{
         Captioner, CaptionerConfig, Eye, Method, Writing,
         features::{EncoderConfig, ImageEncoder},
     },
+    pause::pause,
     sampler::Settings,
     schedule::Schedule,
     text::{TextError, Tokenizer},
@@ -160,17 +161,23 @@ impl CaptionModel {
         Ok(Rc::new(Self { info, captioner, tokenizer, encoder, last: RefCell::default() }))
     }
 
-    /// Looks at pictures, or remembers what it saw in them.
-    pub fn look(&self, pictures: &CaptionPictures, device: &Device) -> Result<Seen, EngineError> {
+    /// Looks at pictures, in pieces that a page's thread can take, or remembers what it saw in them.
+    pub async fn look(&self, pictures: &CaptionPictures, device: &Device) -> Result<Seen, EngineError> {
         if let Some((_, seen)) = self.last.borrow().as_ref().filter(|(last, _)| last == pictures) {
             return Ok(seen.clone());
         }
         let looked = pictures.look(self.info.size)?;
-        let tokens = match &self.encoder {
-            Some(encoder) => self.captioner.look_through(encoder, &looked.pixels, device)?,
-            None => self.captioner.look_at_pixels(&looked.pixels, device)?,
-        };
-        let seen = Seen { pictures: Rc::new(looked), tokens };
+        let one = looked.pixels.len() / looked.scenes.len();
+        let at_once = n_at_once(self.info.n_parameters, self.info.size, device).min(looked.scenes.len());
+        let mut tokens = Vec::new();
+        for pixels in looked.pixels.chunks(at_once * one) {
+            tokens.push(match &self.encoder {
+                Some(encoder) => self.captioner.look_through(encoder, pixels, device)?,
+                None => self.captioner.look_at_pixels(pixels, device)?,
+            });
+            pause().await;
+        }
+        let seen = Seen { pictures: Rc::new(looked), tokens: Tensor::cat(tokens, 0) };
         self.last.replace(Some((pictures.clone(), seen.clone())));
         Ok(seen)
     }

@@ -314,6 +314,9 @@ impl Captions {
                 ui.selectable_value(&mut wanted.subject, Subject::Own, &own.name).on_hover_text("Your own picture");
             }
         });
+        if sees_photographs {
+            ui.weak("A small network, taught on a processor for an hour: its sentences are often wrong");
+        }
         if self.own.is_none() {
             ui.weak("Or drop a picture of your own")
                 .on_hover_text("PNG or JPEG, on the window; the button Open… does the same");

@@ -18,7 +18,8 @@ const CAPTION: f32 = 120.0;
 /// One row as it is drawn.
 struct Line<'a> {
     row: usize,
-    phase: Phase,
+    /// What is going on with its request; `None` if there is none.
+    phase: Option<Phase>,
     /// What it shows, if that is of the pictures on the screen.
     made: Option<&'a Made>,
     is_chosen: bool,
@@ -48,7 +49,14 @@ pub(super) fn ui(
         // What was made of other pictures says nothing of these.
         let pictures = request.as_ref().map(|request| &request.pictures);
         let made = state.made.as_ref().filter(|made| pictures == Some(&made.request.pictures));
-        let line = Line { row, phase: state.phase, made, is_chosen: row == chosen, picture, is_narrow };
+        let line = Line {
+            row,
+            phase: request.as_ref().map(|_| state.phase),
+            made,
+            is_chosen: row == chosen,
+            picture,
+            is_narrow,
+        };
         ui.scope(|ui| {
             if made.is_some() && !state.is_of(request.as_ref()) {
                 ui.set_opacity(0.5);
@@ -79,9 +87,10 @@ impl Line<'_> {
         let words = match (caption, self.phase) {
             (Some(caption), _) if caption.text.is_empty() => "(no words)",
             (Some(caption), _) => &caption.text,
-            (None, Phase::Failed) => "(failed)",
-            (None, Phase::Stopped) => "(stopped)",
-            (None, _) => "…",
+            (None, Some(Phase::Failed)) => "(failed)",
+            (None, Some(Phase::Stopped)) => "(stopped)",
+            (None, Some(_)) => "…",
+            (None, None) => "(not for these pictures)",
         };
         let truth = caption.and_then(|caption| caption.is_true);
         let caption_ui = |ui: &mut Ui| ui.add(Label::new(words).wrap());
