@@ -1,4 +1,4 @@
-// From Winograd's form back to pictures: Aᵀ·m·A, 4 × 4 pixels of one channel an invocation, and the bias.
+// From Winograd's form back to pictures: Aᵀ·m·A, 4 × 4 pixels of four channels an invocation, and the bias.
 //
 // Lavin and Gray 2016, F(4 × 4, 3 × 3).
 //
@@ -7,60 +7,65 @@
 struct Info {
     channels: u32,
     height: u32,
-    width: u32,
     // Tiles in a row, of one picture, and of all.
     row: u32,
     of_picture: u32,
     n_tiles: u32,
 }
 
-// [36, channels, n_tiles]
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+// [36, channels/4, n_tiles], four channels in a vector.
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> bias: array<f32>;
-@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+// Four pixels of a row in a vector: as many vectors as tiles.
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> info: Info;
 
-// Aᵀ times six numbers.
-fn transformed(m: array<f32, 6>) -> vec4<f32> {
+alias Six = array<vec4<f32>, 6>;
+
+// Aᵀ times six numbers, of four channels each.
+fn transformed(m: Six) -> mat4x4<f32> {
     let a = m[1] + m[2];
     let b = m[1] - m[2];
     let c = m[3] + m[4];
     let d = m[3] - m[4];
-    return vec4(m[0] + a + c, b + 2.0 * d, a + 4.0 * c, b + 8.0 * d + m[5]);
+    return mat4x4(m[0] + a + c, b + 2.0 * d, a + 4.0 * c, b + 8.0 * d + m[5]);
 }
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let tile = id.x;
-    let channel = id.y;
     if tile >= info.n_tiles {
         return;
     }
-    let step = info.channels * info.n_tiles;
-    let first = channel * info.n_tiles + tile;
-    var rows: array<vec4<f32>, 6>;
-    for (var r = 0u; r < 6u; r++) {
-        var values: array<f32, 6>;
-        for (var c = 0u; c < 6u; c++) {
-            values[c] = x[first + (6u * r + c) * step];
+    let step = (info.channels + 3u) / 4u * info.n_tiles;
+    let first = id.y * info.n_tiles + tile;
+    // columns[c] are the four numbers of a column, once it is back.
+    var columns: array<mat4x4<f32>, 6>;
+    for (var c = 0u; c < 6u; c++) {
+        var values: Six;
+        for (var r = 0u; r < 6u; r++) {
+            values[r] = x[first + (6u * r + c) * step];
         }
-        rows[r] = transformed(values);
+        columns[c] = transformed(values);
     }
     let picture = tile / info.of_picture;
     let rest = tile - picture * info.of_picture;
     let tile_row = rest / info.row;
-    let top = 4u * tile_row;
-    let left = 4u * (rest - tile_row * info.row);
-    let plane = (picture * info.channels + channel) * info.height * info.width;
-    var added = 0.0;
-    if BIASED {
-        added = bias[channel];
-    }
-    for (var c = 0u; c < 4u; c++) {
-        let column = transformed(array(rows[0][c], rows[1][c], rows[2][c], rows[3][c], rows[4][c], rows[5][c]));
-        for (var r = 0u; r < 4u; r++) {
-            if top + r < info.height && left + c < info.width {
-                y[plane + (top + r) * info.width + left + c] = column[r] + added;
+    let column = rest - tile_row * info.row;
+    for (var r = 0u; r < 4u; r++) {
+        let line = 4u * tile_row + r;
+        if line < info.height {
+            // A row of pixels for each of the four channels.
+            let pixels = transpose(transformed(Six(columns[0][r], columns[1][r], columns[2][r], columns[3][r], columns[4][r], columns[5][r])));
+            for (var c = 0u; c < 4u; c++) {
+                let channel = 4u * id.y + c;
+                if channel < info.channels {
+                    var added = 0.0;
+                    if BIASED {
+                        added = bias[channel];
+                    }
+                    y[((picture * info.channels + channel) * info.height + line) * info.row + column] = pixels[c] + added;
+                }
             }
         }
     }

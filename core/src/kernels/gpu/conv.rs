@@ -1,11 +1,13 @@
 //! Convolutions and their gradients.
 //!
-//! Those of 3 × 3 taps and stride 1 are for `winograd`, if they have enough channels. For the others, pictures and weights are laid out for the work
+//! Those of 3 × 3 taps and stride 1 are for `winograd`, if they have enough channels, and those of one pixel for `pointwise`. For the others, pictures and weights are laid out for the work
 //! first, which takes little time: a border of zeros, four channels in a vector.
 
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{
+    kept::made_once,
+    pointwise,
     program::{
         Constant::{Count, Flag},
         N_INVOCATIONS, Program, Shader, dims, empty_beside, folded, in_order, sum_of_parts, workgroups_for,
@@ -35,6 +37,12 @@ pub(super) fn forward(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, strid
         return winograd::convolve(&weights, weight, x, Some(&in_order(bias)));
     }
     let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
+    if size == 1
+        && stride == 1
+        && let Some(y) = pointwise::forward(&x, &weight, &bias)
+    {
+        return y;
+    }
     weights.convolve(weight, &Packed::new(x, size / 2, 1), Some(&in_order(bias)), stride, y)
 }
 
@@ -47,6 +55,12 @@ pub(super) fn x_backward(x: [usize; 4], weight: CubeTensor, dy: CubeTensor, stri
     if winograd::fits(&dy, [to, from], size, stride) {
         return winograd::convolve(&weights, weight, dy, None);
     }
+    if size == 1
+        && stride == 1
+        && let Some(dx) = pointwise::x_backward(&weight, &dy)
+    {
+        return dx;
+    }
     let mut dy = Packed::new(dy, size / 2, stride);
     dy.grow(x[2] + 2 * (size / 2), x[3] + 2 * (size / 2));
     weights.convolve(weight, &dy, None, 1, x)
@@ -57,6 +71,12 @@ pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stri
     let [to, from, size, _] = weight;
     if winograd::fits(&x, [from, to], size, stride) {
         return winograd::w_backward(x, weight, dy);
+    }
+    if size == 1
+        && stride == 1
+        && let Some(dw) = pointwise::w_backward(&x, &dy)
+    {
+        return dw;
     }
     let [batch, _, height, width] = dims(&dy);
     let x = Packed::new(x, size / 2, 1);
@@ -141,14 +161,12 @@ pub(super) struct Weights {
 impl Weights {
     /// `[from/4, taps, width, 4]`, where `width` are the channels that go out, filled up.
     fn pack(&self, weight: CubeTensor, width: usize) -> CubeTensor {
-        let weight = in_order(weight);
         let taps = self.size * self.size;
-        let packed = empty_beside(&weight, [self.from.div_ceil(4), taps, width, 4]);
         let constants = vec![("TAPS", Count(taps as u32)), ("MIRRORED", Flag(self.is_mirrored))];
         let count = [width.div_ceil(N_INVOCATIONS), self.from.div_ceil(4) * taps, 1];
         let info = [self.from, self.to, self.to_step, self.from_step, width].map(|n| n as u32);
-        Program { shader: Shader::PackWeights, constants }.launch(count, &[&weight], &[&packed], &info);
-        packed
+        let program = Program { shader: Shader::PackWeights, constants };
+        made_once(program, count, weight, &info, [self.from.div_ceil(4), taps, width, 4])
     }
 
     fn convolve(

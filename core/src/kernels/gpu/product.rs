@@ -5,13 +5,16 @@ use burn_cubecl::tensor::CubeTensor;
 use super::{
     program::{
         Constant::{Count, Flag},
-        Program, Shader, dims, empty_beside, empty_like, empty_of, in_order,
+        N_INVOCATIONS, Program, Shader, dims, empty_beside, empty_like, empty_of, in_order,
     },
     tokens::column_sums,
 };
 
-/// A workgroup of the product: invocations along the columns, and along the rows.
+/// A workgroup of the product of any matrices: invocations along the columns, and along the rows.
 const WORKGROUP: [usize; 2] = [16, 4];
+
+/// Fewer invocations than these leave a card idle: each then makes fewer rows.
+const ENOUGH_INVOCATIONS: usize = 2048;
 
 /// Matrices in a tensor, one for each head of each example.
 #[derive(Debug, Clone)]
@@ -40,6 +43,54 @@ impl Matrices {
     fn info(&self) -> [u32; 5] {
         [self.first, self.row, self.column, self.head, self.example].map(|n| n as u32)
     }
+
+    /// The same in vectors of four, if it lies so.
+    fn fours(&self) -> Option<Fours<'_>> {
+        let is_turned = self.column != 1;
+        let [along, across] = if is_turned { [self.row, self.column] } else { [self.column, self.row] };
+        let steps = [self.first, across, self.head, self.example];
+        if along != 1 || !steps.iter().all(|step| step.is_multiple_of(4)) {
+            return None;
+        }
+        let [first, across, head, example] = steps.map(|step| step / 4);
+        let [row, column] = if is_turned { [1, across] } else { [across, 1] };
+        Some(Fours { tensor: &self.tensor, first, row, column, head, example, is_turned })
+    }
+}
+
+/// Matrices that lie in vectors of four numbers: neighbours of a row or, turned, of a column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fours<'a> {
+    pub tensor: &'a CubeTensor,
+    /// Where the first vector is.
+    pub first: usize,
+    /// How far it is from there to the next row, or the next four that lie in vectors; the same for columns, heads and examples.
+    pub row: usize,
+    pub column: usize,
+    pub head: usize,
+    pub example: usize,
+    pub is_turned: bool,
+}
+
+impl Fours<'_> {
+    fn info(&self) -> [u32; 5] {
+        [self.first, self.row, self.column, self.head, self.example].map(|n| n as u32)
+    }
+
+    /// Whether vectors are full, of a matrix of so many rows and columns.
+    fn fill(&self, [rows, columns]: [usize; 2]) -> bool {
+        if self.is_turned { rows.is_multiple_of(4) } else { columns.is_multiple_of(4) }
+    }
+}
+
+/// What is added to a product.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Bias<'a> {
+    None,
+    /// A number for each row.
+    OfRows(&'a CubeTensor),
+    /// A number for each column.
+    OfColumns(&'a CubeTensor),
 }
 
 /// The sizes of products, and how many there are.
@@ -61,42 +112,72 @@ impl Product {
         Self { examples: 1, heads: 1, rows, inner, columns, factor: 1.0 }
     }
 
-    /// Which of the shaders loads the least: most matrices lie so that four numbers can be loaded at a time.
-    fn shader(&self, a: &Matrices, b: &Matrices) -> Shader {
-        let used = [a.first, a.row, a.head, a.example, b.first, b.head, b.example, self.inner];
-        let are_fours = a.column == 1 && used.iter().all(|number| number.is_multiple_of(4));
-        if are_fours && b.row == 1 && b.column.is_multiple_of(4) {
-            Shader::ProductRows
-        } else if are_fours && b.column == 1 && b.row.is_multiple_of(4) && self.columns.is_multiple_of(4) {
-            Shader::ProductColumns
-        } else {
-            Shader::Product
+    /// `y = factor·a·b`, and the bias of each column.
+    pub fn launch(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
+        if !self.launch_if_fours(a, b, bias.map_or(Bias::None, Bias::OfColumns), y) {
+            self.launch_any(a, b, bias, y);
         }
     }
 
-    /// `y = factor·a·b + bias`.
-    pub fn launch(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
+    /// The same where all three lie in vectors of four; else nothing, and `false`.
+    pub fn launch_if_fours(&self, a: &Matrices, b: &Matrices, bias: Bias<'_>, y: &Matrices) -> bool {
+        let &Self { rows, inner, columns, .. } = self;
+        let lying = a.fours().zip(b.fours()).zip(y.fours());
+        let Some(((a, b), y)) =
+            lying.filter(|((a, b), y)| a.fill([rows, inner]) && b.fill([inner, columns]) && y.fill([rows, columns]))
+        else {
+            return false;
+        };
+        self.launch_fours([a, b, y], bias);
+        true
+    }
+
+    /// The same of `[a, b, y]` that are known to lie so. Where columns do not lie in vectors there can be any number of them.
+    pub fn launch_fours(&self, [a, b, y]: [Fours<'_>; 3], bias: Bias<'_>) {
         let n = self.examples * self.heads;
-        let shader = self.shader(a, b);
+        let lanes = self.columns.div_ceil(4);
+        // The more rows, the less is loaded, and the fewer invocations there are to keep a card busy.
+        let has_enough = |rows: &usize| n * self.rows.div_ceil(*rows) * lanes >= ENOUGH_INVOCATIONS;
+        let rows = [16, 8].into_iter().filter(|&rows| rows < self.rows + 4).find(has_enough).unwrap_or(4);
+        let across = lanes.next_power_of_two().clamp(8, N_INVOCATIONS);
+        let constants = vec![
+            ("ACROSS", Count(across as u32)),
+            ("ROWS", Count(rows as u32)),
+            ("A_TURNED", Flag(a.is_turned)),
+            ("B_TURNED", Flag(b.is_turned)),
+            ("Y_TURNED", Flag(y.is_turned)),
+            ("BIAS_OF_COLUMNS", Flag(matches!(bias, Bias::OfColumns(_)))),
+            ("BIAS_OF_ROWS", Flag(matches!(bias, Bias::OfRows(_)))),
+        ];
+        // A shader without a bias does not read it.
+        let bias = match bias {
+            Bias::None => b.tensor,
+            Bias::OfRows(bias) | Bias::OfColumns(bias) => bias,
+        };
+        let count = [lanes.div_ceil(across), self.rows.div_ceil(rows), n];
+        let info = self.info([a.info(), b.info(), y.info()]);
+        Program { shader: Shader::Product, constants }.launch(count, &[a.tensor, b.tensor, bias], &[y.tensor], &info);
+    }
+
+    fn launch_any(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
+        let n = self.examples * self.heads;
         // The larger a tile, the less is loaded, and the fewer invocations there are to keep a card busy.
-        let is_small = shader == Shader::ProductColumns || n * self.rows * self.columns < 1 << 15;
-        let largest = if is_small { 4 } else { 8 };
+        let largest = if n * self.rows * self.columns < 1 << 15 { 4 } else { 8 };
         let tile = |size: usize, invocations: usize| size.div_ceil(invocations).next_power_of_two().min(largest);
         let (columns, rows) = (tile(self.columns, WORKGROUP[0]), tile(self.rows, WORKGROUP[1]));
-        let mut constants = vec![("ROWS", Count(rows as u32)), ("BIASED", Flag(bias.is_some()))];
-        let columns = if shader == Shader::ProductColumns {
-            4
-        } else {
-            constants.push(("COLUMNS", Count(columns as u32)));
-            columns
-        };
+        let constants =
+            vec![("ROWS", Count(rows as u32)), ("BIASED", Flag(bias.is_some())), ("COLUMNS", Count(columns as u32))];
         let count = [self.columns.div_ceil(WORKGROUP[0] * columns), self.rows.div_ceil(WORKGROUP[1] * rows), n];
-        let sizes = [self.rows, self.inner, self.columns, self.heads].map(|n| n as u32);
-        let factor = [(self.factor as f32).to_bits()];
-        let info = [&sizes[..], &factor, &a.info(), &b.info(), &y.info()].concat();
+        let info = self.info([a.info(), b.info(), y.info()]);
         // A shader without a bias does not read it.
         let inputs = [&a.tensor, &b.tensor, bias.unwrap_or(&b.tensor)];
-        Program { shader, constants }.launch(count, &inputs, &[&y.tensor], &info);
+        Program { shader: Shader::ProductAny, constants }.launch(count, &inputs, &[&y.tensor], &info);
+    }
+
+    fn info(&self, matrices: [[u32; 5]; 3]) -> Vec<u32> {
+        let sizes = [self.rows, self.inner, self.columns, self.heads].map(|n| n as u32);
+        let factor = [(self.factor as f32).to_bits()];
+        [&sizes[..], &factor, matrices.as_flattened()].concat()
     }
 }
 

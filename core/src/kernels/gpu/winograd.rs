@@ -4,18 +4,13 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{
     conv::Weights,
-    product::{Matrices, Product},
-    program::{
-        Constant::{Count, Flag},
-        N_INVOCATIONS, Program, Shader, dims, empty_beside, in_order,
-    },
+    kept::made_once,
+    product::{Bias, Fours, Product},
+    program::{Constant::Flag, N_INVOCATIONS, Program, Shader, dims, empty_beside, in_order},
 };
 
 /// Numbers of a transformed tile, 6 × 6.
 const NUMBERS: usize = 36;
-
-/// Output channels of an invocation of the product.
-const CHANNELS: usize = 8;
 
 /// Fewer channels than these are not worth the transforms.
 const FEWEST_CHANNELS: usize = 16;
@@ -27,7 +22,6 @@ const MOST_BYTES: usize = 1 << 27;
 #[derive(Clone, Copy)]
 struct Tiles {
     height: usize,
-    width: usize,
     /// Tiles in a row.
     row: usize,
     of_picture: usize,
@@ -37,20 +31,43 @@ struct Tiles {
 impl Tiles {
     fn of(x: &CubeTensor) -> Self {
         let [batch, _, height, width] = dims(x);
-        let row = width.div_ceil(4);
+        let row = width / 4;
         let of_picture = row * height.div_ceil(4);
-        Self { height, width, row, of_picture, n: batch * of_picture }
+        Self { height, row, of_picture, n: batch * of_picture }
     }
 
-    fn info(&self, channels: usize) -> [u32; 6] {
-        [channels, self.height, self.width, self.row, self.of_picture, self.n].map(|n| n as u32)
+    /// Transforms pictures, four channels at a time, to `[36, c/4, n, 4]`.
+    fn transformed(&self, x: &CubeTensor, shader: Shader) -> CubeTensor {
+        let [_, channels, ..]: [usize; 4] = dims(x);
+        let result = empty_beside(x, [NUMBERS, channels.div_ceil(4), self.n, 4]);
+        Program { shader, constants: Vec::new() }.launch(self.count(channels), &[x], &[&result], &self.info(channels));
+        result
+    }
+
+    fn count(&self, channels: usize) -> [usize; 3] {
+        [self.n.div_ceil(N_INVOCATIONS), channels.div_ceil(4), 1]
+    }
+
+    fn info(&self, channels: usize) -> [u32; 5] {
+        [channels, self.height, self.row, self.of_picture, self.n].map(|n| n as u32)
+    }
+
+    /// Transformed pictures as matrices, a row for each channel and a column for each tile.
+    fn channels<'a>(&self, tensor: &'a CubeTensor) -> Fours<'a> {
+        let [_, vectors, n, _]: [usize; 4] = dims(tensor);
+        Fours { tensor, first: 0, row: n, column: 1, head: 0, example: vectors * n, is_turned: true }
     }
 }
 
 /// Whether a convolution of `x`, from and to so many channels, fits, and is worth it.
 pub(super) fn fits(x: &CubeTensor, [from, to]: [usize; 2], size: usize, stride: usize) -> bool {
+    let [_, _, _, width]: [usize; 4] = dims(x);
     let numbers = NUMBERS * from.max(to).next_multiple_of(4) * Tiles::of(x).n;
-    size == 3 && stride == 1 && from.min(to) >= FEWEST_CHANNELS && numbers * size_of::<f32>() <= MOST_BYTES
+    size == 3
+        && stride == 1
+        && width.is_multiple_of(4)
+        && from.min(to) >= FEWEST_CHANNELS
+        && numbers * size_of::<f32>() <= MOST_BYTES
 }
 
 /// `x ∗ weight + bias`, of the size of `x`.
@@ -58,75 +75,68 @@ pub(super) fn convolve(weights: &Weights, weight: CubeTensor, x: CubeTensor, bia
     let x = in_order(x);
     let &Weights { from, to, .. } = weights;
     let tiles = Tiles::of(&x);
-    let [batch, ..]: [usize; 4] = dims(&x);
-    let from_vectors = from.div_ceil(4);
+    let [batch, _, height, width] = dims(&x);
+    let [from, to_filled] = [from, to].map(|channels| channels.next_multiple_of(4));
 
-    let given = empty_beside(&x, [NUMBERS, from_vectors, tiles.n, 4]);
-    let per_tile = |channels: usize| [tiles.n.div_ceil(N_INVOCATIONS), channels, 1];
-    let program = Program { shader: Shader::WinogradIn, constants: vec![("FOURS", Flag(true))] };
-    program.launch(per_tile(4 * from_vectors), &[&x], &[&given], &tiles.info(from));
-
+    let given = tiles.transformed(&x, Shader::WinogradIn);
     let weight = transformed(weights, weight);
-    let made = empty_beside(&x, [NUMBERS, to, tiles.n]);
-    // Along tiles and channels, and tiles of an invocation: the more, the less is loaded.
-    let (across, down, each) = if tiles.n < 64 { (8, 8, 2) } else { (16, 4, 4) };
-    let constants = vec![
-        ("ACROSS", Count(across as u32)),
-        ("DOWN", Count(down as u32)),
-        ("TILES", Count(each as u32)),
-        ("CHANNELS", Count(CHANNELS as u32)),
-    ];
-    let count = [tiles.n.div_ceil(across * each), to.div_ceil(down * CHANNELS), NUMBERS];
-    let info = [from_vectors, to, tiles.n, to.next_multiple_of(CHANNELS)].map(|n| n as u32);
-    Program { shader: Shader::WinogradProduct, constants }.launch(count, &[&given, &weight], &[&made], &info);
+    let made = empty_beside(&x, [NUMBERS, to_filled / 4, tiles.n, 4]);
+    let of_weights = Fours {
+        tensor: &weight,
+        first: 0,
+        row: 1,
+        column: to_filled / 4,
+        head: 0,
+        example: from * to_filled / 4,
+        is_turned: true,
+    };
+    let product = Product { examples: NUMBERS, heads: 1, rows: to_filled, inner: from, columns: tiles.n, factor: 1.0 };
+    product.launch_fours([of_weights, tiles.channels(&given), tiles.channels(&made)], Bias::None);
 
-    let y = empty_beside(&x, [batch, to, tiles.height, tiles.width]);
+    let y = empty_beside(&x, [batch, to, height, width]);
     let program = Program { shader: Shader::WinogradOut, constants: vec![("BIASED", Flag(bias.is_some()))] };
     // A shader without a bias does not read it.
-    program.launch(per_tile(to), &[&made, bias.unwrap_or(&made)], &[&y], &tiles.info(to));
+    program.launch(tiles.count(to), &[&made, bias.unwrap_or(&made)], &[&y], &tiles.info(to));
     y
 }
 
-/// `[36, from/4, to, 4]`, where the channels that go out are filled up.
+/// `[36, from, to/4, 4]`, where channels are filled up to whole vectors.
 fn transformed(weights: &Weights, weight: CubeTensor) -> CubeTensor {
-    let weight = in_order(weight);
-    let from_vectors = weights.from.div_ceil(4);
-    let width = weights.to.next_multiple_of(CHANNELS);
-    let result = empty_beside(&weight, [NUMBERS, from_vectors, width, 4]);
-    let constants = vec![("MIRRORED", Flag(weights.is_mirrored))];
-    let info = [weights.from, weights.to, weights.to_step, weights.from_step, width].map(|n| n as u32);
-    let count = [width.div_ceil(N_INVOCATIONS), 4 * from_vectors, 1];
-    Program { shader: Shader::WinogradWeights, constants }.launch(count, &[&weight], &[&result], &info);
-    result
+    let [height, width] = [weights.from.next_multiple_of(4), weights.to.div_ceil(4)];
+    let program = Program { shader: Shader::WinogradWeights, constants: vec![("MIRRORED", Flag(weights.is_mirrored))] };
+    let info = [weights.from, weights.to, weights.to_step, weights.from_step, width, height].map(|n| n as u32);
+    let count = [(height * width).div_ceil(N_INVOCATIONS), 1, 1];
+    made_once(program, count, weight, &info, [NUMBERS, height, width, 4])
 }
 
 /// The gradient of the weights, `[to, from, 3, 3]`.
 pub(super) fn w_backward(x: CubeTensor, [to, from, ..]: [usize; 4], dy: CubeTensor) -> CubeTensor {
     let [x, dy] = [x, dy].map(in_order);
     let tiles = Tiles::of(&x);
-    let count = |channels: usize| [tiles.n.div_ceil(N_INVOCATIONS), channels, 1];
-    let given = empty_beside(&x, [NUMBERS, from, tiles.n]);
-    let program = Program { shader: Shader::WinogradIn, constants: vec![("FOURS", Flag(false))] };
-    program.launch(count(from), &[&x], &[&given], &tiles.info(from));
-    let slopes = empty_beside(&x, [NUMBERS, to, tiles.n]);
-    let program = Program { shader: Shader::WinogradGradient, constants: Vec::new() };
-    program.launch(count(to), &[&dy], &[&slopes], &tiles.info(to));
+    let given = tiles.transformed(&x, Shader::WinogradIn);
+    let slopes = tiles.transformed(&dy, Shader::WinogradGradient);
 
-    let made = empty_beside(&x, [NUMBERS, from, to]);
-    let matrices = |tensor: &CubeTensor, rows: usize, columns: usize| Matrices {
-        tensor: tensor.clone(),
+    let [from_filled, to_filled] = [from, to].map(|channels| channels.next_multiple_of(4));
+    let made = empty_beside(&x, [NUMBERS, from_filled, to_filled]);
+    let result = Fours {
+        tensor: &made,
         first: 0,
-        row: columns,
+        row: to_filled / 4,
         column: 1,
         head: 0,
-        example: rows * columns,
+        example: from_filled * to_filled / 4,
+        is_turned: false,
     };
-    let product = Product { examples: NUMBERS, heads: 1, rows: from, inner: tiles.n, columns: to, factor: 1.0 };
-    let (left, right) = (matrices(&given, from, tiles.n), matrices(&slopes, to, tiles.n).transposed());
-    product.launch(&left, &right, None, &matrices(&made, from, to));
+    let slopes = tiles.channels(&slopes);
+    let slopes = Fours { row: slopes.column, column: slopes.row, is_turned: false, ..slopes };
+    let product =
+        Product { examples: NUMBERS, heads: 1, rows: from_filled, inner: tiles.n, columns: to_filled, factor: 1.0 };
+    product.launch_fours([tiles.channels(&given), slopes, result], Bias::None);
 
     let dw = empty_beside(&x, [to, from, 3, 3]);
     let program = Program { shader: Shader::WinogradTaps, constants: Vec::new() };
-    program.launch([to.div_ceil(N_INVOCATIONS), from, 1], &[&made], &[&dw], &[from, to].map(|n| n as u32));
+    let count = [(from * to_filled / 4).div_ceil(N_INVOCATIONS), 1, 1];
+    let info = [from, to, from_filled * to_filled / 4].map(|n| n as u32);
+    program.launch(count, &[&made], &[&dw], &info);
     dw
 }

@@ -1,11 +1,11 @@
-// The products of `product.wgsl`, y[i, j] = factor·Σₖ a[i, k]·b[k, j] + bias[j], for matrices in which the numbers that are summed over lie side by side in
-// both: they are loaded four at a time.
+// The products of `product.wgsl`, y[i, j] = factor·Σₖ a[i, k]·b[k, j] + bias[j], for matrices of any sizes that lie in any order, a number at a time.
+//
+// Each invocation makes ROWS × COLUMNS of the result in registers; neighbouring invocations make neighbouring columns.
 //
 // From above: ROWS and COLUMNS, BIASED.
 
 struct Matrix {
-    // Where the first number is, and how far it is from there to the next row, column, head and example. All of `a` and `b` that is used is
-    // a multiple of four.
+    // Where the first number is, and how far it is from there to the next row, column, head and example.
     first: u32,
     row: u32,
     column: u32,
@@ -25,8 +25,8 @@ struct Info {
     y: Matrix,
 }
 
-@group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> b: array<vec4<f32>>;
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read> b: array<f32>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<storage, read> info: Info;
@@ -50,23 +50,36 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     // What is beyond the end does the last one's work, for nothing.
     var a_at: array<u32, ROWS>;
     for (var i = 0u; i < ROWS; i++) {
-        a_at[i] = (first(info.a, group.z) + min(first_row + DOWN * i, info.rows - 1u) * info.a.row) / 4u;
+        a_at[i] = first(info.a, group.z) + min(first_row + DOWN * i, info.rows - 1u) * info.a.row;
     }
     var b_at: array<u32, COLUMNS>;
     for (var j = 0u; j < COLUMNS; j++) {
-        b_at[j] = (first(info.b, group.z) + min(first_column + ACROSS * j, info.columns - 1u) * info.b.column) / 4u;
+        b_at[j] = first(info.b, group.z) + min(first_column + ACROSS * j, info.columns - 1u) * info.b.column;
     }
-    let n_vectors = info.inner / 4u;
+    let a_step = info.a.column;
+    let b_step = info.b.row;
+    let inner = info.inner;
     var sums: array<array<f32, COLUMNS>, ROWS>;
-    for (var k = 0u; k < n_vectors; k++) {
+    // Four at a time: the sums, more than there are registers on some devices, are then touched once for four products.
+    var k = 0u;
+    for (; k + 4u <= inner; k += 4u) {
         var values: array<vec4<f32>, COLUMNS>;
         for (var j = 0u; j < COLUMNS; j++) {
-            values[j] = b[b_at[j] + k];
+            let at = b_at[j] + k * b_step;
+            values[j] = vec4(b[at], b[at + b_step], b[at + 2u * b_step], b[at + 3u * b_step]);
         }
         for (var i = 0u; i < ROWS; i++) {
-            let value = a[a_at[i] + k];
+            let at = a_at[i] + k * a_step;
+            let value = vec4(a[at], a[at + a_step], a[at + 2u * a_step], a[at + 3u * a_step]);
             for (var j = 0u; j < COLUMNS; j++) {
                 sums[i][j] += dot(value, values[j]);
+            }
+        }
+    }
+    for (; k < inner; k++) {
+        for (var i = 0u; i < ROWS; i++) {
+            for (var j = 0u; j < COLUMNS; j++) {
+                sums[i][j] += a[a_at[i] + k * a_step] * b[b_at[j] + k * b_step];
             }
         }
     }
