@@ -4,6 +4,9 @@
 //! On any other platform than a browser this example is empty.
 #![cfg(target_arch = "wasm32")]
 
+#[path = "../src/constructors.rs"]
+mod constructors;
+
 use std::{error::Error, ops::ControlFlow};
 
 use bit_diffusion::{

@@ -5,6 +5,7 @@
 #![cfg(target_arch = "wasm32")]
 
 mod browser;
+mod constructors;
 mod ladder;
 mod link;
 mod widgets;
