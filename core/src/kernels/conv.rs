@@ -4,7 +4,7 @@
 //! channels stays in registers while input channels and taps run by. The width of the vectors is chosen at run time (pulp), the work is
 //! shared among the cores (rayon).
 //!
-//! The gradients of weights and biases are in `conv_backward`.
+//! Those of 3 × 3 taps with enough channels are for `winograd`. The gradients of weights and biases are in `conv_backward`.
 //!
 //! Deliberately absent: dilation, groups, padding other than half the kernel's size. The U-Net has none of them.
 
@@ -16,7 +16,10 @@
 use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::product::{Bias, Matrix, Panels, Product};
+use super::{
+    product::{Bias, Matrix, Panels, Product},
+    winograd,
+};
 
 /// Vectors of output channels that weights are packed for.
 const PACKED: usize = 2;
@@ -52,9 +55,12 @@ impl Shape {
     pub(super) fn out_len(&self) -> usize {
         self.batch * self.to * self.out_height() * self.out_width()
     }
-    /// The shape of the convolution that takes the output's gradient back to the input.
-    fn transposed(&self) -> Self {
-        Self { from: self.to, to: self.from, stride: 1, ..*self }
+    /// The shape of the convolution itself, or of the one that takes the output's gradient back to the input.
+    pub(super) fn of(self, order: Order) -> Self {
+        match order {
+            Order::Forward => self,
+            Order::Backward => Self { from: self.to, to: self.from, stride: 1, ..self },
+        }
     }
 }
 
@@ -62,21 +68,27 @@ impl Shape {
 ///
 /// `shape` is that of the convolution forward, also for the weights of the way back.
 pub(super) fn pack(shape: Shape, w: &[f32], order: Order) -> Vec<f32> {
-    let shape = match order {
-        Order::Forward => shape,
-        Order::Backward => shape.transposed(),
-    };
-    if shape.size == 1 { w.to_vec() } else { Arch::new().dispatch(Pack { shape, w, order }) }
+    let shape = shape.of(order);
+    if winograd::fits(shape) {
+        winograd::pack(shape, w, order)
+    } else if shape.size == 1 {
+        w.to_vec()
+    } else {
+        Arch::new().dispatch(Pack { shape, w, order })
+    }
 }
 
 /// `y = x ∗ w + bias`, with packed weights.
 pub(super) fn forward(shape: Shape, x: &[f32], w: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+    if winograd::fits(shape) {
+        return winograd::forward(shape, x, w, bias);
+    }
     Arch::new().dispatch(Forward { shape, x, w, bias, order: Order::Forward })
 }
 
 /// The gradient of the input, with weights packed for the way back.
 pub(super) fn x_backward(shape: Shape, w: &[f32], dy: &[f32]) -> Vec<f32> {
-    let transposed = shape.transposed();
+    let back = shape.of(Order::Backward);
     let spread;
     let dy = if shape.stride == 1 {
         dy
@@ -84,7 +96,10 @@ pub(super) fn x_backward(shape: Shape, w: &[f32], dy: &[f32]) -> Vec<f32> {
         spread = spread_out(shape, dy);
         &spread
     };
-    Arch::new().dispatch(Forward { shape: transposed, x: dy, w, bias: None, order: Order::Backward })
+    if winograd::fits(back) {
+        return winograd::forward(back, dy, w, None);
+    }
+    Arch::new().dispatch(Forward { shape: back, x: dy, w, bias: None, order: Order::Backward })
 }
 
 /// Puts zeros between the pixels of a strided output, so that its gradient is one of a plain convolution.
@@ -397,12 +412,12 @@ fn tile<S: Simd, const P: usize, const V: usize, const K: usize, const STRIDE: u
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::{super::conv_backward::*, *};
     use crate::rng::Rng;
 
     /// Runs an operation as on a machine with other vectors.
-    struct As<Op, S>(Op, S);
+    pub struct As<Op, S>(pub Op, pub S);
 
     impl<Op: WithSimd, S: Simd> NullaryFnOnce for As<Op, S> {
         type Output = Op::Output;
@@ -413,7 +428,7 @@ mod tests {
         }
     }
 
-    fn assert_same(what: &str, found: &[f32], expected: &[f32]) {
+    pub fn assert_same(what: &str, found: &[f32], expected: &[f32]) {
         assert_eq!(found.len(), expected.len(), "{what}");
         for (i, (a, b)) in found.iter().zip(expected).enumerate() {
             assert!((a - b).abs() < 1e-4, "{what}: element {i} is {a}, not {b}");

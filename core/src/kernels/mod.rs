@@ -6,6 +6,7 @@
 //! | kernel | what it does |
 //! |---|---|
 //! | `conv`, `conv_backward`, `packed` | convolutions, their gradients, their weights as they want them |
+//! | `winograd`, `winograd_backward` | those of 3 × 3 taps with a quarter of the multiplications |
 //! | `norm` | group normalisation with all that follows it |
 //! | `product` | matrix products: linear layers, convolutions of one pixel |
 //! | `attention` | attention of tokens and of pixels |
@@ -36,6 +37,8 @@ mod step;
 mod tokens;
 mod tracked;
 mod vectors;
+mod winograd;
+mod winograd_backward;
 
 use std::cell::Cell;
 
@@ -214,6 +217,10 @@ mod tests {
             ([1, 3, 8, 4, 4], 3, 2),
             ([1, 2, 70, 1, 1], 3, 1),
             ([1, 3, 9, 15, 15], 3, 2),
+            // By Winograd's trick, there, back, and for the weights.
+            ([2, 16, 40, 8, 8], 3, 1),
+            ([2, 20, 16, 16, 16], 3, 2),
+            ([4, 17, 33, 15, 17], 3, 1),
         ];
         for (shape @ [batch, from, to, height, width], size, stride) in cases {
             let padding = size / 2;

@@ -15,10 +15,11 @@ use super::{
     conv::{self, Order, Shape},
     extension::{dims, values},
     product::{self, Matrix},
+    winograd,
 };
 
-/// The most numbers that are kept, 64 MB. The packing of networks beyond that does not matter beside their convolutions.
-const LIMIT: usize = 16 << 20;
+/// The most numbers that are kept, 128 MB. The packing of networks beyond that does not matter beside their convolutions.
+const LIMIT: usize = 32 << 20;
 
 /// Where weights lie in memory, and what they were packed for.
 type Key = (usize, usize, Use);
@@ -28,6 +29,8 @@ type Key = (usize, usize, Use);
 enum Use {
     /// With the numbers of channels and the kernel's size.
     Convolution([usize; 3], Order),
+    /// With the numbers of channels, in Winograd's form.
+    Winograd([usize; 2], Order),
     /// With the numbers of rows and columns.
     Product([usize; 2]),
 }
@@ -42,7 +45,9 @@ fn kept() -> MutexGuard<'static, Kept> {
 
 /// The packed weights of a convolution, `shape` being that of the way forward.
 pub(super) fn weights(weight: &FlexTensor, shape: Shape, order: Order) -> Arc<Vec<f32>> {
-    let used = Use::Convolution([shape.from, shape.to, shape.size], order);
+    let Shape { from, to, size, .. } = shape;
+    let is_winograd = winograd::fits(shape.of(order));
+    let used = if is_winograd { Use::Winograd([from, to], order) } else { Use::Convolution([from, to, size], order) };
     packed(weight, used, |values| conv::pack(shape, values, order))
 }
 
