@@ -1,8 +1,8 @@
 //! Matrix products on the CPU, of matrices that lie in memory in any order.
 //!
 //! Columns lie along the lanes of a vector: a tile of rows × 2 vectors of columns stays in registers while the inner dimension runs by. What is
-//! broadcast is first laid side by side, a tile's rows at a time; what is multiplied with it is read as it is where its rows are whole vectors, else
-//! copied once, filled up with zeros. The width of the vectors is that of the caller (pulp).
+//! broadcast is read as it lies; what is multiplied with it too where its rows are whole vectors, else
+//! it is copied once, filled up with zeros. The width of the vectors is that of the caller (pulp).
 //!
 //! Deliberately absent: blocks for matrices beyond the caches; the networks here have none.
 
@@ -117,100 +117,111 @@ pub(super) struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// Works it out, in the vectors of `simd`, with the right-hand matrix in panels; `tile` is memory to be used again.
+    /// Works it out, in the vectors of `simd`, with the right-hand matrix in panels; `copy` is memory to be used again.
     #[inline(always)]
-    pub fn run<S: Simd>(self, simd: S, right: &[f32], tile: &mut Vec<f32>) {
+    pub fn run<S: Simd>(self, simd: S, right: &[f32], copy: &mut Vec<f32>) {
         let columns = Panels::columns::<S>();
         let panel = self.inner * columns;
-        self.run_on(simd, right, columns, panel, tile);
+        self.run_on(simd, right, columns, panel, copy);
     }
 
     /// The same with a right-hand matrix whose rows are whole panels, as it lies.
     #[inline(always)]
-    pub fn run_in_place<S: Simd>(self, simd: S, right: &[f32], tile: &mut Vec<f32>) {
+    pub fn run_in_place<S: Simd>(self, simd: S, right: &[f32], copy: &mut Vec<f32>) {
         let columns = Panels::columns::<S>();
         assert!(self.n.is_multiple_of(columns), "{} columns are no whole vectors", self.n);
         let row = self.n;
-        self.run_on(simd, right, row, columns, tile);
+        self.run_on(simd, right, row, columns, copy);
     }
 
     /// `right` has its rows `row` numbers apart and its panels `panel`.
     #[inline(always)]
-    fn run_on<S: Simd>(mut self, simd: S, right: &[f32], row: usize, panel: usize, tile: &mut Vec<f32>) {
-        // As many rows as leave registers for the rest: 32 registers of 512 bits, else 16.
-        let mut i = 0;
-        if S::F32_LANES == 16 {
-            while i + 8 <= self.m {
-                self.rows::<S, 8>(simd, i, right, row, panel, tile);
-                i += 8;
+    fn run_on<S: Simd>(mut self, simd: S, right: &[f32], row: usize, panel: usize, copy: &mut Vec<f32>) {
+        // Neighbours of a row or of a column are read as they lie.
+        let left = if self.left.column == 1 || self.left.row == 1 {
+            self.left
+        } else {
+            copy.clear();
+            let of_row = |i: usize| self.left.from(i, 0).values.iter().step_by(self.left.column).take(self.inner);
+            copy.extend((0..self.m).flat_map(of_row));
+            Matrix::rows(copy, self.inner)
+        };
+        // All rows of a panel's columns, so that the panel stays in the first cache.
+        for (at, j) in (0..self.n).step_by(Panels::columns::<S>()).enumerate() {
+            let right = &right[at * panel..];
+            // As many rows as leave registers for the rest: 32 registers of 512 bits, else 16.
+            let mut i = 0;
+            if S::F32_LANES == 16 {
+                while i + 8 <= self.m {
+                    self.tile::<S, 8>(simd, [i, j], left.from(i, 0), right, row);
+                    i += 8;
+                }
             }
-        }
-        while i + 4 <= self.m {
-            self.rows::<S, 4>(simd, i, right, row, panel, tile);
-            i += 4;
-        }
-        while i < self.m {
-            self.rows::<S, 1>(simd, i, right, row, panel, tile);
-            i += 1;
+            while i + 4 <= self.m {
+                self.tile::<S, 4>(simd, [i, j], left.from(i, 0), right, row);
+                i += 4;
+            }
+            while i < self.m {
+                self.tile::<S, 1>(simd, [i, j], left.from(i, 0), right, row);
+                i += 1;
+            }
         }
     }
 
-    /// P rows from row `first` on.
+    /// P rows of a panel's columns.
     #[inline(always)]
-    fn rows<S: Simd, const P: usize>(
+    fn tile<S: Simd, const P: usize>(
         &mut self,
         simd: S,
-        first: usize,
+        [first, j]: [usize; 2],
+        left: Matrix<'_>,
         right: &[f32],
         row: usize,
-        panel: usize,
-        tile: &mut Vec<f32>,
     ) {
-        let Self { inner, n, left, .. } = *self;
-        tile.clear();
-        tile.resize(inner * P, 0.0);
-        let (left_rows, _) = tile.as_chunks_mut::<P>();
-        for p in 0..P {
-            let from = &left.values[(first + p) * left.row..];
-            if left.column == 1 {
-                for (to, from) in left_rows.iter_mut().zip(&from[..inner]) {
-                    to[p] = *from;
-                }
-            } else {
-                for (k, to) in left_rows.iter_mut().enumerate() {
-                    to[p] = from[k * left.column];
+        let columns = Panels::columns::<S>();
+        let Self { inner, n, .. } = *self;
+        let mut acc = self.start::<S, P>(simd, first, j);
+        // A row of a panel follows the one before by `row` numbers; the last may end before.
+        let rights = right.chunks(row).take(inner);
+        if left.column == 1 {
+            let mut rows: [&[f32]; P] = [&[]; P];
+            for p in 0..P {
+                rows[p] = &left.values[p * left.row..][..inner];
+            }
+            for (k, right) in rights.enumerate() {
+                let (right, _) = S::as_simd_f32s(&right[..columns]);
+                let right = [right[0], right[1]];
+                for p in 0..P {
+                    let value = simd.splat_f32s(rows[p][k]);
+                    acc[p][0] = simd.mul_add_e_f32s(value, right[0], acc[p][0]);
+                    acc[p][1] = simd.mul_add_e_f32s(value, right[1], acc[p][1]);
                 }
             }
-        }
-        let columns = Panels::columns::<S>();
-        for (at, j) in (0..n).step_by(columns).enumerate() {
-            let mut acc = self.start::<S, P>(simd, first, j);
-            // A row of a panel follows the one before by `row` numbers; the last may end before.
-            let mut rest = &right[at * panel..];
-            for left in left_rows.iter() {
-                let (right, _) = S::as_simd_f32s(&rest[..columns]);
+        } else {
+            for (left, right) in left.values.chunks(left.column).zip(rights) {
+                let left = left.first_chunk::<P>().expect("there are as many rows");
+                let (right, _) = S::as_simd_f32s(&right[..columns]);
                 let right = [right[0], right[1]];
                 for p in 0..P {
                     let value = simd.splat_f32s(left[p]);
                     acc[p][0] = simd.mul_add_e_f32s(value, right[0], acc[p][0]);
                     acc[p][1] = simd.mul_add_e_f32s(value, right[1], acc[p][1]);
                 }
-                rest = rest.get(row..).unwrap_or_default();
             }
-            let count = columns.min(n - j);
-            for (p, acc) in acc.into_iter().enumerate() {
-                let out = &mut self.out[(first + p) * self.out_row + j..][..count];
-                if count == columns {
-                    let (out, _) = S::as_mut_simd_f32s(out);
-                    out[0] = acc[0];
-                    out[1] = acc[1];
-                } else {
-                    let mut buffer = [0.0_f32; MAX_COLUMNS];
-                    let (vectors, _) = S::as_mut_simd_f32s(&mut buffer[..columns]);
-                    vectors[0] = acc[0];
-                    vectors[1] = acc[1];
-                    out.copy_from_slice(&buffer[..count]);
-                }
+        }
+        let count = columns.min(n - j);
+        for (p, acc) in acc.into_iter().enumerate() {
+            let out = &mut self.out[(first + p) * self.out_row + j..][..count];
+            if count == columns {
+                let (out, _) = S::as_mut_simd_f32s(out);
+                out[0] = acc[0];
+                out[1] = acc[1];
+            } else {
+                let mut buffer = [0.0_f32; MAX_COLUMNS];
+                let (vectors, _) = S::as_mut_simd_f32s(&mut buffer[..columns]);
+                vectors[0] = acc[0];
+                vectors[1] = acc[1];
+                out.copy_from_slice(&buffer[..count]);
             }
         }
     }
