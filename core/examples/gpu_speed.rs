@@ -10,13 +10,16 @@ use std::time::{Duration, Instant};
 use bit_diffusion::{
     checkpoint::{inspect, inspect_captioner, kind, load_captioner, load_network},
     demo::Demo,
-    kernels::with_twins,
+    kernels::{linear, with_twins},
     model::{Condition, Denoiser},
     rng::Rng,
     sampler::{Chain, Settings, State},
     train::{Batch, CaptionBatch, Kind, Network, NetworkConfig, TrainConfig, Trainer},
 };
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::{
+    nn::LinearConfig,
+    tensor::{Device, Tensor, TensorData},
+};
 
 /// Steps of ours that are timed together; of burn's, one takes long enough.
 const REPEATS: u32 = 5;
@@ -33,6 +36,7 @@ fn main() -> Result<()> {
     }
     let (device, setup) = Device::wgpu_options().init_with_setup()?;
     println!("{}, {examples} examples, {rounds} rounds", setup.adapter.get_info().name);
+    limits(&device)?;
     for demo in demos {
         println!("{demo}");
         match kind(demo.bytes())? {
@@ -40,6 +44,32 @@ fn main() -> Result<()> {
             Kind::Captions => captions(demo, examples, rounds, &device)?,
         }
     }
+    Ok(())
+}
+
+/// What no network can go beyond: how many sums and products a second there are in a large matrix product, and how long the smallest launch takes.
+fn limits(device: &Device) -> Result<()> {
+    const N_LAUNCHES: u32 = 100;
+    let chain = |size: usize, n: u32| -> Result<Duration> {
+        let layer = LinearConfig::new(size, size).init(device);
+        let run = |n: u32| {
+            let mut x = Tensor::<2>::ones([size, size], device);
+            for _ in 0..n {
+                x = linear(&layer, x);
+            }
+            values(x)
+        };
+        run(1)?;
+        let start = Instant::now();
+        run(n)?;
+        Ok(start.elapsed() / n)
+    };
+    let (large, small) = (chain(1024, 10)?, chain(4, N_LAUNCHES)?);
+    println!(
+        "at most {:.0} GFLOP/s in a product of 1024³; at least {:.3} ms a launch",
+        2.0 * 1024_f64.powi(3) / large.as_secs_f64() / 1e9,
+        small.as_secs_f64() * 1e3
+    );
     Ok(())
 }
 
