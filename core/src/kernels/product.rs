@@ -1,8 +1,8 @@
 //! Matrix products on the CPU, of matrices that lie in memory in any order.
 //!
 //! Columns lie along the lanes of a vector: a tile of rows × 2 vectors of columns stays in registers while the inner dimension runs by. What is
-//! broadcast is read as it lies; what is multiplied with it too where its rows are whole vectors, else
-//! it is copied once, filled up with zeros. The width of the vectors is that of the caller (pulp).
+//! broadcast is read as it lies if its rows do, and else laid side by side first; what is multiplied with it is read as it is where its rows are whole vectors, else
+//! copied once, filled up with zeros. The width of the vectors is that of the caller (pulp).
 //!
 //! Deliberately absent: blocks for matrices beyond the caches; the networks here have none.
 
@@ -75,17 +75,20 @@ impl Panels {
     pub fn fill(&mut self, right: Matrix<'_>, inner: usize, n: usize, lanes: usize) {
         let columns = lanes * V;
         self.values.clear();
-        self.values.resize(n.next_multiple_of(columns) * inner, 0.0);
-        for (panel, first) in self.values.chunks_exact_mut(inner * columns).zip((0..n).step_by(columns)) {
+        self.values.reserve(n.next_multiple_of(columns) * inner);
+        for first in (0..n).step_by(columns) {
             let count = columns.min(n - first);
             if right.column == 1 {
-                for (i, to) in panel.chunks_exact_mut(columns).enumerate() {
-                    to[..count].copy_from_slice(&right.values[i * right.row + first..][..count]);
+                for i in 0..inner {
+                    self.values.extend_from_slice(&right.values[i * right.row + first..][..count]);
+                    self.values.extend(std::iter::repeat_n(0.0, columns - count));
                 }
             } else {
+                let start = self.values.len();
+                self.values.resize(start + inner * columns, 0.0);
                 for j in 0..count {
                     let from = &right.values[(first + j) * right.column..];
-                    for (i, to) in panel.chunks_exact_mut(columns).enumerate() {
+                    for (i, to) in self.values[start..].chunks_exact_mut(columns).enumerate() {
                         to[j] = from[i * right.row];
                     }
                 }
@@ -137,33 +140,41 @@ impl Product<'_> {
     /// `right` has its rows `row` numbers apart and its panels `panel`.
     #[inline(always)]
     fn run_on<S: Simd>(mut self, simd: S, right: &[f32], row: usize, panel: usize, copy: &mut Vec<f32>) {
-        // Neighbours of a row or of a column are read as they lie.
-        let left = if self.left.column == 1 || self.left.row == 1 {
-            self.left
-        } else {
+        let Self { m, inner, n, left, .. } = self;
+        // Columns are laid side by side, a tile's rows at a time: in long ones, each number would be on a page of its own.
+        if left.column != 1 {
             copy.clear();
-            let of_row = |i: usize| self.left.from(i, 0).values.iter().step_by(self.left.column).take(self.inner);
-            copy.extend((0..self.m).flat_map(of_row));
-            Matrix::rows(copy, self.inner)
-        };
-        // All rows of a panel's columns, so that the panel stays in the first cache.
-        for (at, j) in (0..self.n).step_by(Panels::columns::<S>()).enumerate() {
-            let right = &right[at * panel..];
-            // As many rows as leave registers for the rest: 32 registers of 512 bits, else 16.
-            let mut i = 0;
-            if S::F32_LANES == 16 {
-                while i + 8 <= self.m {
-                    self.tile::<S, 8>(simd, [i, j], left.from(i, 0), right, row);
-                    i += 8;
+            copy.reserve(m * inner);
+            let mut first = 0;
+            while first < m {
+                let count = tile_height::<S>(m - first);
+                for k in 0..inner {
+                    let from = &left.values[first * left.row + k * left.column..];
+                    if left.row == 1 {
+                        copy.extend_from_slice(&from[..count]);
+                    } else {
+                        copy.extend((0..count).map(|i| from[i * left.row]));
+                    }
                 }
+                first += count;
             }
-            while i + 4 <= self.m {
-                self.tile::<S, 4>(simd, [i, j], left.from(i, 0), right, row);
-                i += 4;
-            }
-            while i < self.m {
-                self.tile::<S, 1>(simd, [i, j], left.from(i, 0), right, row);
-                i += 1;
+        }
+        // All rows of a panel's columns, so that the panel stays in the first cache.
+        for (at, j) in (0..n).step_by(Panels::columns::<S>()).enumerate() {
+            let right = &right[at * panel..];
+            let mut i = 0;
+            while i < m {
+                let count = tile_height::<S>(m - i);
+                let left = match left.column {
+                    1 => left.from(i, 0),
+                    _ => Matrix { values: &copy[i * inner..], row: 1, column: count },
+                };
+                match count {
+                    8 => self.tile::<S, 8>(simd, [i, j], left, right, row),
+                    4 => self.tile::<S, 4>(simd, [i, j], left, right, row),
+                    _ => self.tile::<S, 1>(simd, [i, j], left, right, row),
+                }
+                i += count;
             }
         }
     }
@@ -241,6 +252,16 @@ impl Product<'_> {
                 [[vectors[0], vectors[1]]; P]
             }
         }
+    }
+}
+
+/// How many of `rows` rows one tile has: as many as leave registers for the rest, which are 32 of 512 bits, else 16.
+#[inline(always)]
+fn tile_height<S: Simd>(rows: usize) -> usize {
+    match rows {
+        8.. if S::F32_LANES == 16 => 8,
+        4.. => 4,
+        _ => 1,
     }
 }
 
