@@ -153,7 +153,7 @@ fn texels(window: &Handles, picture: &LivePicture) -> Vec<[u8; 4]> {
 
 /// What it should hold.
 fn grid(sheet: &PictureSheet) -> Vec<[u8; 4]> {
-    let columns = (1..).find(|columns| columns * columns >= sheet.n).unwrap();
+    let columns = (sheet.n as f64).sqrt().ceil() as usize;
     let pitch = sheet.size + 1;
     let (width, height) = (columns * pitch - 1, sheet.n.div_ceil(columns) * pitch - 1);
     let mut texels = vec![[0; 4]; width * height];

@@ -4,17 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{
-    Tensor,
+use burn::tensor::wgpu::{
+    WgpuSetup,
     wgpu::{
-        WgpuSetup,
-        wgpu::{
-            CommandEncoderDescriptor, Device, Extent3d, Queue, TexelCopyBufferInfo, TexelCopyBufferLayout, Texture,
-            TextureDescriptor, TextureDimension, TextureFormat, TextureUsages,
-        },
+        CommandEncoder, CommandEncoderDescriptor, Device, Extent3d, Queue, TexelCopyBufferInfo, TexelCopyBufferLayout,
+        Texture, TextureDescriptor, TextureDimension, TextureFormat, TextureUsages,
     },
 };
-use burn_cubecl::cubecl::wgpu::{AutoCompiler, WgpuServer};
+use burn_cubecl::cubecl::wgpu::{AutoCompiler, WgpuResource, WgpuServer};
 
 use super::{PictureSheet, Slot};
 use crate::{
@@ -80,29 +77,27 @@ impl Canvas {
             return None;
         }
         let bright = PictureSheet::of(codes, 1, 1, codec.alphabet()).pixels;
-        Some(LiveStep {
-            step: step.step,
-            t_now: step.t_now,
-            t_next: step.t_next,
-            n_evaluations: step.next.memory.n_evaluations,
-            x_t: self.fill((slot, 0), &step.x_t, &bright)?,
-            x_pred: self.fill((slot, 1), &step.x_pred, &bright)?,
-        })
+        let made = [pixels(step.x_t.clone(), &bright)?, pixels(step.x_pred.clone(), &bright)?];
+        let mut commands = self.device.create_command_encoder(&CommandEncoderDescriptor::default());
+        let [x_t, x_pred] =
+            [self.copy((slot, 0), &made[0], &mut commands)?, self.copy((slot, 1), &made[1], &mut commands)?];
+        // What the colours are made of goes into the queue first. What the window draws comes before all of this, or after.
+        made[0].colours.client.flush().ok()?;
+        self.queue.submit([commands.finish()]);
+        let n_evaluations = step.next.memory.n_evaluations;
+        Some(LiveStep { step: step.step, t_now: step.t_now, t_next: step.t_next, n_evaluations, x_t, x_pred })
     }
 
-    fn fill(&mut self, place: (Slot, usize), bits: &Tensor<4>, bright: &[u8]) -> Option<LivePicture> {
-        let Pixels { colours, width, height, bytes_per_row } = pixels(bits.clone(), bright)?;
-        let picture = self.picture(place, width, height)?;
+    /// Copies pictures into the texture of their place.
+    fn copy(&mut self, place: (Slot, usize), made: &Pixels, commands: &mut CommandEncoder) -> Option<LivePicture> {
+        let Pixels { colours, width, height, bytes_per_row } = made;
+        let picture = self.picture(place, *width, *height)?;
         let buffer = colours.client.get_resource::<WgpuServer<AutoCompiler>>(colours.handle.clone()).ok()?;
-        // All that the colours are made of goes into the queue before the copy; what the window draws with it comes before or after.
-        colours.client.flush().ok()?;
-        let buffer = buffer.resource();
+        let WgpuResource { buffer, offset, .. } = buffer.resource();
         let layout =
-            TexelCopyBufferLayout { offset: buffer.offset, bytes_per_row: Some(bytes_per_row), rows_per_image: None };
-        let mut commands = self.device.create_command_encoder(&CommandEncoderDescriptor::default());
-        let from = TexelCopyBufferInfo { buffer: &buffer.buffer, layout };
+            TexelCopyBufferLayout { offset: *offset, bytes_per_row: Some(*bytes_per_row), rows_per_image: None };
+        let from = TexelCopyBufferInfo { buffer, layout };
         commands.copy_buffer_to_texture(from, picture.0.as_image_copy(), picture.0.size());
-        self.queue.submit([commands.finish()]);
         Some(picture)
     }
 
