@@ -279,7 +279,7 @@ impl Work for CaptionerConfig {
 
 /// What the engine says that a kept chain of the default model takes, and what the process has grown by.
 fn keep(batch: usize, n_steps: usize) -> Result<Value> {
-    let mut engine = Engine::new(Opened { device: Device::flex(), description: "CPU".to_owned() });
+    let mut engine = Engine::new(Opened { device: Device::flex(), description: "CPU".to_owned(), shared: None });
     let mut chain = |n_steps: usize| {
         let settings = Settings { n_steps, ..Settings::default() };
         let request = ChainRequest { model: ModelId::default(), settings, n: batch, ..ChainRequest::default() };

@@ -8,9 +8,9 @@ pub mod shared;
 
 use std::{fmt, str::FromStr};
 
-use burn::tensor::Device;
 #[cfg(not(target_arch = "wasm32"))]
 use burn::tensor::wgpu::wgpu::{AdapterInfo, DeviceType};
+use burn::tensor::{Device, wgpu::WgpuSetup};
 
 use crate::Error;
 
@@ -131,11 +131,13 @@ pub struct Opened {
     pub device: Device,
     /// What it is and, for [`DeviceChoice::Auto`], why it was chosen; a phrase without a full stop.
     pub description: String,
+    /// What a window draws with, where that is this very device.
+    pub shared: Option<WgpuSetup>,
 }
 
 impl Opened {
     fn cpu(description: impl Into<String>) -> Self {
-        Self { device: Device::flex(), description: description.into() }
+        Self { device: Device::flex(), description: description.into(), shared: None }
     }
 }
 
@@ -150,7 +152,7 @@ pub async fn open(choice: &DeviceChoice) -> Result<Opened, DeviceError> {
         #[cfg(feature = "cuda")]
         DeviceChoice::Cuda(index) => {
             let device = Device::cuda(index.unwrap_or(0));
-            Ok(Opened { device, description: format!("CUDA card {}", index.unwrap_or(0)) })
+            Ok(Opened { device, description: format!("CUDA card {}", index.unwrap_or(0)), shared: None })
         }
         #[cfg(feature = "remote")]
         DeviceChoice::Remote(address) => {
@@ -160,7 +162,8 @@ pub async fn open(choice: &DeviceChoice) -> Result<Opened, DeviceError> {
                 address: address.clone(),
                 reason: error.to_string(),
             };
-            Ok(Opened { device: connected.map_err(unreachable)?, description: format!("a device at {address}") })
+            let device = connected.map_err(unreachable)?;
+            Ok(Opened { device, description: format!("a device at {address}"), shared: None })
         }
     }
 }
@@ -261,7 +264,7 @@ mod gpu {
         let started = options.init_with_setup_async().await;
         let (device, setup) = started.map_err(|error| DeviceError::Gpu(error.to_string()))?;
         let info = setup.adapter.get_info();
-        Ok((Opened { device, description: describe(&info) }, info.device_type))
+        Ok((Opened { device, description: describe(&info), shared: None }, info.device_type))
     }
 
     #[cfg(test)]
@@ -312,13 +315,13 @@ mod gpu {
     }
 
     /// Opens the adapter that the browser prefers, with all of its abilities, and gives what a canvas has to draw with: one device computes
-    /// and draws.
+    /// and draws, if the canvas takes it.
     pub async fn open_to_share() -> Result<(Opened, WgpuSetup), DeviceError> {
         let started = Device::wgpu_options().init_with_setup_async().await;
         let (device, setup) = started.map_err(|error| DeviceError::Page(error.to_string()))?;
         let name = setup.adapter.get_info().name;
         let description = if name.is_empty() { "WebGPU".to_owned() } else { format!("{name} (WebGPU)") };
-        Ok((Opened { device, description }, setup))
+        Ok((Opened { device, description, shared: None }, setup))
     }
 }
 

@@ -276,7 +276,7 @@ impl Denoiser<4> for Gate {
 fn engine_with(make: impl FnOnce(Model) -> Box<dyn Denoiser<4>> + Send + 'static) -> Handle {
     let make = move || {
         let device = Device::flex();
-        let mut engine = Engine::new(Opened { device: device.clone(), description: "CPU".to_owned() });
+        let mut engine = Engine::new(Opened { device: device.clone(), description: "CPU".to_owned(), shared: None });
         let inner = denoiser(perfect(steps(1)).model, &device);
         let info = inner.info.clone();
         let id = engine.insert_model(Model { info, denoiser: make(inner) });

@@ -12,10 +12,11 @@ use bit_diffusion::{
     },
     engine::Handle,
 };
-use bit_diffusion_ui::{Panel, Studio, TITLE, WindowSize, kept_window};
+use bit_diffusion_ui::{BindTexture, Panel, Studio, TITLE, WindowSize, kept_window};
 use eframe::{
     egui,
     egui_wgpu::{RenderState, WgpuConfiguration, WgpuSetupCreateNew},
+    wgpu::{FilterMode, TextureViewDescriptor},
 };
 
 use crate::{
@@ -54,6 +55,9 @@ impl Window {
             None => Handle::start(device, wake),
         };
         let mut studio = Studio::new(Box::new(engine.context("cannot start the engine's thread")?));
+        if let Some(drawn_by) = &creation.wgpu_render_state {
+            studio.draw_live(bind_texture(drawn_by.clone()));
+        }
         let kept = settings.as_deref().and_then(keep::read);
         match (&kept, panel) {
             (Some(text), _) => studio.restore(text),
@@ -121,6 +125,17 @@ impl eframe::App for Window {
         let text = self.studio.save();
         self.keep(&text);
     }
+}
+
+/// How egui draws a texture that the engine fills on the card of the window.
+fn bind_texture(RenderState { device, renderer, .. }: RenderState) -> BindTexture {
+    Box::new(move |picture, before| {
+        let view = picture.texture().create_view(&TextureViewDescriptor::default());
+        let mut renderer = renderer.write();
+        let Some(id) = before else { return renderer.register_native_texture(&device, &view, FilterMode::Nearest) };
+        renderer.update_egui_texture_from_wgpu_texture(&device, &view, FilterMode::Nearest, id);
+        id
+    })
 }
 
 /// Opens the window and stays until it is closed.

@@ -35,7 +35,7 @@ use session::{Session, slots};
 pub use appearance::{WindowSize, kept_window};
 pub use command_line::{caption_line, command_line};
 pub use panel::Panel;
-pub use session::Link;
+pub use session::{BindTexture, Link};
 
 /// The name on the window and the page.
 pub const TITLE: &str = "Bit Diffusion Studio";
@@ -83,6 +83,11 @@ impl Studio {
             compared_at: 0.0,
             is_themed: false,
         }
+    }
+
+    /// Draws steps of chains as soon as they are made, from textures that the engine fills, for shells whose card it computes with.
+    pub fn draw_live(&mut self, bind: BindTexture) {
+        self.session.bind_texture = Some(bind);
     }
 
     /// Takes note of what the engine has done, and draws the studio.
@@ -282,6 +287,8 @@ impl Studio {
     fn on_event(&mut self, event: &Event) {
         self.session.on_event(event);
         match event {
+            // Nobody can draw it: the step itself comes soon.
+            Event::Live { .. } if self.session.bind_texture.is_none() => return,
             Event::OpenedCaptioner { .. } => self.panel = Panel::Captions,
             Event::OpenedEncoder { name, .. } => {
                 self.say(format!("Captioners can look through {name} now: open one, or drop a picture of your own"));

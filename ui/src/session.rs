@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use bit_diffusion::engine::Handle;
 use bit_diffusion::{
     demo::Demo,
-    engine::{Command, Event, Memory, ModelId, ModelInfo, Perfect, Slot, StartedJob, TrainingEvent},
+    engine::{Command, Event, LivePicture, Memory, ModelId, ModelInfo, Perfect, Slot, StartedJob, TrainingEvent},
 };
+use egui::TextureId;
 
 use crate::{
     files::{Brought, Save},
@@ -40,6 +41,10 @@ impl Link for Handle {
         Handle::n_evaluations(self)
     }
 }
+
+/// Makes a texture that the engine fills one that egui draws, with sharp pixels: gives it a name, the one of another texture if that is not drawn
+/// any more.
+pub type BindTexture = Box<dyn FnMut(&LivePicture, Option<TextureId>) -> TextureId>;
 
 /// A model that can be chosen.
 #[derive(Debug, Clone)]
@@ -76,6 +81,8 @@ pub(crate) struct TrainingRun {
 /// What all panels share.
 pub(crate) struct Session {
     link: Box<dyn Link>,
+    /// Where the engine computes with the card that draws.
+    pub bind_texture: Option<BindTexture>,
     /// Every model that can be chosen.
     pub models: Vec<Model>,
     /// The one in use; see [`Self::choose`].
@@ -106,6 +113,7 @@ impl Session {
         let perfect = (ModelId::Perfect(Perfect::default()), "perfect denoiser".to_owned());
         Self {
             link,
+            bind_texture: None,
             models: demos.chain([perfect]).map(|(id, name)| Model { id, name, info: None }).collect(),
             model: ModelId::default(),
             info: None,
@@ -225,7 +233,8 @@ impl Session {
                 self.choose(*model);
             }
             Event::Training { event, .. } => self.on_training(event),
-            Event::Cell { .. }
+            Event::Live { .. }
+            | Event::Cell { .. }
             | Event::BigStep { .. }
             | Event::Picture { .. }
             | Event::OpenedCaptioner { .. }

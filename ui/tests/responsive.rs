@@ -77,7 +77,7 @@ fn gated() -> (Harness<'static, Studio>, Sender<()>, Arc<AtomicUsize>) {
     let make = move || {
         let device = Device::flex();
         let Model { denoiser, info } = Model::perfect(Perfect::default(), &device).unwrap();
-        let mut engine = Engine::new(Opened { device, description: "behind a gate".to_owned() });
+        let mut engine = Engine::new(Opened { device, description: "behind a gate".to_owned(), shared: None });
         let denoiser = Box::new(Gated { denoiser, gate: Mutex::new(gate), n_begun: counted });
         assert_eq!(engine.insert_model(Model { denoiser, info }), GATED);
         engine

@@ -68,6 +68,7 @@ pub(crate) async fn start(wish: Option<&str>) -> Start {
         (Some("webgpu"), Adapter::Hardware | Adapter::Software(_)) | (_, Adapter::Hardware) => {
             match device::open_to_share().await {
                 Ok((opened, setup)) => {
+                    let opened = Opened { shared: Some(setup.clone()), ..opened };
                     drawings.push(Drawing::Shared(egui_wgpu::WgpuSetupExisting {
                         instance: setup.instance,
                         adapter: setup.adapter,

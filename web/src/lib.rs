@@ -13,8 +13,12 @@ mod widgets;
 use std::{cell::RefCell, panic, rc::Rc};
 
 use bit_diffusion::device::Opened;
-use bit_diffusion_ui::Studio;
-use eframe::egui;
+use bit_diffusion_ui::{BindTexture, Studio};
+use eframe::{
+    egui,
+    egui_wgpu::RenderState,
+    wgpu::{FilterMode, TextureViewDescriptor},
+};
 use ladder::Start;
 use wasm_bindgen::{JsCast as _, JsValue, prelude::*};
 use wasm_bindgen_futures::spawn_local;
@@ -52,9 +56,22 @@ struct Page {
 }
 
 impl Page {
-    fn new(context: &egui::Context, canvas: HtmlCanvasElement, start: &Begun, on_first_frame: Function) -> Self {
+    fn new(
+        creation: &eframe::CreationContext<'_>,
+        canvas: HtmlCanvasElement,
+        start: &Begun,
+        on_first_frame: Function,
+    ) -> Self {
+        let context = &creation.egui_ctx;
         widgets::Collector::install(context);
-        let mut studio = Studio::new(Box::new(link::Task::start(start.opened.clone(), context.clone())));
+        let drawn_by = creation.wgpu_render_state.as_ref();
+        let mut opened = start.opened.clone();
+        // Where the canvas did not take the card that computes, it has no use for its textures.
+        opened.shared = opened.shared.filter(|shared| drawn_by.is_some_and(|state| state.device == shared.device));
+        let mut studio = Studio::new(Box::new(link::Task::start(opened, context.clone())));
+        if let Some(drawn_by) = drawn_by {
+            studio.draw_live(bind_texture(drawn_by.clone()));
+        }
         let query = browser::query();
         match storage().and_then(|storage| storage.get_item(SETTINGS).ok().flatten()) {
             Some(text) => studio.restore(&text),
@@ -138,6 +155,17 @@ impl eframe::App for Page {
     }
 }
 
+/// How egui draws a texture that the engine fills on the card of the canvas.
+fn bind_texture(RenderState { device, renderer, .. }: RenderState) -> BindTexture {
+    Box::new(move |picture, before| {
+        let view = picture.texture().create_view(&TextureViewDescriptor::default());
+        let mut renderer = renderer.write();
+        let Some(id) = before else { return renderer.register_native_texture(&device, &view, FilterMode::Nearest) };
+        renderer.update_egui_texture_from_wgpu_texture(&device, &view, FilterMode::Nearest, id);
+        id
+    })
+}
+
 /// What a page begins with, however it draws.
 struct Begun {
     opened: Opened,
@@ -163,7 +191,7 @@ pub async fn run(on_first_frame: Function) -> Result<(), JsValue> {
     for drawing in drawings {
         let (on, begun, called) = (canvas.clone(), begun.clone(), on_first_frame.clone());
         let make: eframe::AppCreator<'static> =
-            Box::new(move |creation| Ok(Box::new(Page::new(&creation.egui_ctx, on, &begun, called))));
+            Box::new(move |creation| Ok(Box::new(Page::new(creation, on, &begun, called))));
         match eframe::WebRunner::new().start(canvas.clone(), drawing.options(), make).await {
             Ok(()) => return Ok(()),
             Err(error) => {

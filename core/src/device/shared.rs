@@ -69,8 +69,9 @@ pub async fn open_beside(choice: &DeviceChoice, window: Handles) -> Result<Opene
     match adopt(window) {
         Ok(opened) => Ok(opened),
         Err(reason) => {
-            let Opened { device, description } = open(choice).await?;
-            Ok(Opened { device, description: format!("{description}; not shared with the window: {reason}") })
+            let opened = open(choice).await?;
+            let description = format!("{}; not shared with the window: {reason}", opened.description);
+            Ok(Opened { description, ..opened })
         }
     }
 }
@@ -86,6 +87,6 @@ fn adopt(Handles { instance, adapter, device, queue }: Handles) -> Result<Opened
         return Err("it was opened with less than the card can do".to_owned());
     }
     let setup = WgpuSetup { instance, adapter, device, queue, backend: info.backend };
-    let device = Device::wgpu_options().setup(setup).init().map_err(|error| error.to_string())?;
-    Ok(Opened { device, description: format!("{}, shared with the window", describe(&info)) })
+    let device = Device::wgpu_options().setup(setup.clone()).init().map_err(|error| error.to_string())?;
+    Ok(Opened { device, description: format!("{}, shared with the window", describe(&info)), shared: Some(setup) })
 }

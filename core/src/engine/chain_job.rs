@@ -46,7 +46,7 @@ impl ChainJob {
         self.under_way.as_ref().map(|under_way| under_way.id)
     }
 
-    /// Makes at most one evaluation.
+    /// Makes at most one evaluation, or reads one step back.
     pub async fn advance(&mut self, slot: Slot, desk: &mut Desk) -> Result<Status, EngineError> {
         if self.under_way.is_none() {
             self.under_way = Some(begin(&self.request, slot, desk)?);
@@ -80,25 +80,39 @@ impl ChainJob {
             desk.cache.chain(*id).expect("it is in use").wake(model, n_at_once, &desk.device)?;
         }
         let chain = desk.cache.chain(*id).expect("it is in use");
-        let advance = chain.advance().await;
-        let (done, total) = (chain.n_made(), chain.span.end_step - chain.span.first_step);
-        if !matches!(advance, Ok(Advance::Part)) {
-            self.n_evaluations += 1;
-            desk.count_evaluation();
-        }
-        match advance? {
-            // A step that was lost with its device, and is made again, was sent before.
-            Advance::Step(frame) if is_last_leg && done > *n_sent => {
-                *n_sent = done;
-                desk.events.push_back(Event::Frames { slot, frames: vec![frame] });
-                if done == total {
-                    desk.events.push_back(Event::Finished { slot, n_evaluations: self.n_evaluations });
-                    return Ok(Status::Done);
-                }
+        let (n_made, total) = (chain.n_made(), chain.span.end_step - chain.span.first_step);
+        if !chain.has_made() {
+            let advance = chain.advance();
+            if !matches!(advance, Ok(Advance::Part)) {
+                self.n_evaluations += 1;
+                desk.count_evaluation();
             }
-            _ => desk.events.push_back(Event::Progress { slot, done, total }),
+            if !matches!(advance?, Advance::Step) {
+                desk.events.push_back(Event::Progress { slot, done: n_made, total });
+                return Ok(Status::Going);
+            }
+            let chain = desk.cache.chain(*id).expect("it is in use");
+            let canvas = desk.canvas.as_mut().filter(|_| is_last_leg);
+            if let Some(step) = canvas.and_then(|canvas| chain.draw(slot, canvas)) {
+                // Seen while it is read back, at the next turn.
+                desk.events.push_back(Event::Live { slot, step: Arc::new(step) });
+                return Ok(Status::Going);
+            }
         }
-        Ok(Status::Going)
+        let frame = desk.cache.chain(*id).expect("it is in use").read_back().await?;
+        let done = n_made + 1;
+        // A step that was lost with its device, and is made again, was sent before.
+        if !is_last_leg || done <= *n_sent {
+            desk.events.push_back(Event::Progress { slot, done, total });
+            return Ok(Status::Going);
+        }
+        *n_sent = done;
+        desk.events.push_back(Event::Frames { slot, frames: vec![frame] });
+        if done < total {
+            return Ok(Status::Going);
+        }
+        desk.events.push_back(Event::Finished { slot, n_evaluations: self.n_evaluations });
+        Ok(Status::Done)
     }
 }
 

@@ -14,6 +14,7 @@ use burn::tensor::Device;
 use super::{
     EngineError, Event, ModelId, ModelInfo,
     cache::Cache,
+    live::Canvas,
     model::{Model, Models},
     training::Training,
 };
@@ -42,6 +43,8 @@ pub(super) fn n_at_once(n_parameters: usize, size: usize, device: &Device) -> us
 /// What all jobs share.
 pub(super) struct Desk {
     pub device: Device,
+    /// Where a window draws with the same device.
+    pub canvas: Option<Canvas>,
     pub models: Models,
     pub cache: Cache,
     pub training: Option<Training>,

@@ -1,4 +1,4 @@
-//! What the engine answers: plain pictures and numbers, never tensors.
+//! What the engine answers: plain pictures and numbers, and textures for whoever draws with its card; never tensors.
 //!
 //! Events come in the order of the work. Those of a chain, a sweep or a big step come after its [`Event::Started`], and its
 //! [`Event::Finished`], [`Event::Cancelled`] or [`Event::Failed`] is the last of them. A slot that is given something else gets the next
@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use half::f16;
 
-use super::{BigStepRequest, CaptionRequest, CaptionStep, CaptionerInfo, ChainRequest, ModelId, Slot, SweepRequest};
+use super::{
+    BigStepRequest, CaptionRequest, CaptionStep, CaptionerInfo, ChainRequest, LiveStep, ModelId, Slot, SweepRequest,
+};
 use crate::{
     bits::{Codec, Encoding},
     checkpoint::Header,
@@ -51,6 +53,13 @@ pub enum Event {
         slot: Slot,
         /// The steps.
         frames: Vec<Arc<Frame>>,
+    },
+    /// A step of a chain is made and can be drawn; it is read back next. Only where a window shares the card that computes.
+    Live {
+        /// Where.
+        slot: Slot,
+        /// The step.
+        step: Arc<LiveStep>,
     },
     /// A cell of a sweep is scored.
     Cell {

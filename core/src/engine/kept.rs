@@ -1,7 +1,7 @@
 //! A kept chain: its steps so far, and what it needs to go on or to be branched.
 //!
 //! While a chain is under way its tensors stay on the device in full precision, so that stopping and going on changes nothing. What
-//! branches start from is kept in half floats, as it is shown.
+//! branches start from is kept in half floats, as it is shown. A step is made, may then be drawn where it lies, and is read back.
 
 use std::{collections::VecDeque, rc::Rc, sync::Arc};
 
@@ -9,7 +9,8 @@ use burn::tensor::{Device, Tensor};
 use half::f16;
 
 use super::{
-    ChainRequest, Classes, EngineError, Frame, ModelInfo,
+    ChainRequest, Classes, EngineError, Frame, LiveStep, ModelInfo, Slot,
+    live::Canvas,
     model::Model,
     single::{Piece, SingleChain},
     view::{halves, tensor, view},
@@ -17,7 +18,7 @@ use super::{
 use crate::{
     Error,
     model::Condition,
-    sampler::{Chain, Settings, State},
+    sampler::{Chain, Settings, State, Step},
     self_cond::{Memory, SelfCond},
 };
 
@@ -49,8 +50,8 @@ pub(super) enum Advance {
     Part,
     /// An evaluation of a step that needs more.
     Evaluation,
-    /// A step.
-    Step(Arc<Frame>),
+    /// A step, to be read back before the next.
+    Step,
 }
 
 /// A chain under way, on its device.
@@ -59,6 +60,8 @@ struct Live {
     model: Rc<Model>,
     x_pred: Halves,
     x_accu: Halves,
+    /// The step that is not read back yet.
+    made: Option<(Box<Step<4>>, Mark)>,
 }
 
 /// The steps of a chain: the first, where on the clock it is, and the one after the last.
@@ -177,12 +180,12 @@ impl KeptChain {
         let chain = Chain::new(request.settings, condition, state)?;
         // That step is made again.
         self.steps.pop_back();
-        self.live = Some(Live { single: SingleChain::new(chain, n_at_once), model, x_pred, x_accu });
+        self.live = Some(Live { single: SingleChain::new(chain, n_at_once), model, x_pred, x_accu, made: None });
         Ok(())
     }
 
-    /// Runs the denoiser once, or on a part of the samples. The chain must be awake.
-    pub async fn advance(&mut self) -> Result<Advance, EngineError> {
+    /// Runs the denoiser once, or on a part of the samples. The chain must be awake, and its last step read back.
+    pub fn advance(&mut self) -> Result<Advance, EngineError> {
         // Taken out, so that a failure leaves no half-made step: the chain is then asleep.
         let mut live = self.live.take().expect("a chain is woken before it goes on");
         let state = live.single.chain().state();
@@ -195,17 +198,34 @@ impl KeptChain {
             n_steps: state.n_steps,
             step: state.step,
         };
-        let step = match live.single.advance(live.model.denoiser.as_ref())? {
-            Piece::Step(step) => step,
-            Piece::Part => {
-                self.live = Some(live);
-                return Ok(Advance::Part);
+        let advance = match live.single.advance(live.model.denoiser.as_ref())? {
+            Piece::Step(step) => {
+                live.made = Some((step, mark));
+                Advance::Step
             }
-            Piece::Evaluation | Piece::End => {
-                self.live = Some(live);
-                return Ok(Advance::Evaluation);
-            }
+            Piece::Part => Advance::Part,
+            Piece::Evaluation | Piece::End => Advance::Evaluation,
         };
+        self.live = Some(live);
+        Ok(advance)
+    }
+
+    /// Whether a step is made that is not read back yet.
+    pub fn has_made(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.made.is_some())
+    }
+
+    /// Draws the step that is made, where it lies; `None` if that cannot be.
+    pub fn draw(&self, slot: Slot, canvas: &mut Canvas) -> Option<LiveStep> {
+        let (step, _) = self.live.as_ref()?.made.as_ref()?;
+        canvas.draw(slot, step, &self.info.codec)
+    }
+
+    /// Reads back the step that is made.
+    pub async fn read_back(&mut self) -> Result<Arc<Frame>, EngineError> {
+        // Taken out for the same reason.
+        let mut live = self.live.take().expect("a step is made before it is read back");
+        let (step, mark) = live.made.take().expect("a step is made before it is read back");
         let (x_t, _) = view(step.x_t, &self.info).await?;
         let (x_pred, _) = view(step.x_pred, &self.info).await?;
         live.x_pred = Some(x_pred.bits.clone());
@@ -219,7 +239,7 @@ impl KeptChain {
         if !self.is_complete() {
             self.live = Some(live);
         }
-        Ok(Advance::Step(frame))
+        Ok(frame)
     }
 
     /// Forgets what lives on a device that has failed.

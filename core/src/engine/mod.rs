@@ -1,6 +1,6 @@
 //! The engine: the one thing between the computing and everything that shows it.
 //!
-//! [`Command`]s go in, [`Event`]s come out: plain pictures and numbers, never tensors. All tensors belong to whoever drives the
+//! [`Command`]s go in, [`Event`]s come out: plain pictures, numbers and textures to draw, never tensors. All tensors belong to whoever drives the
 //! [`Engine`], which must be one thread, or one task in a browser: cubecl's streams are bound to threads. Each call of
 //! [`Engine::work`] runs a network at most once, or makes at most one training step, so that any job can be dropped that soon.
 //!
@@ -20,6 +20,7 @@ mod desk;
 mod error;
 mod event;
 mod kept;
+mod live;
 mod model;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
@@ -44,6 +45,7 @@ use self::{
     caption_job::CaptionJob,
     chain_job::ChainJob,
     desk::{Desk, Status},
+    live::Canvas,
     model::Models,
     sweep_job::SweepJob,
     training::Order,
@@ -61,6 +63,7 @@ pub use self::{
         BigStepPart, Cell, Contents, Event, Frame, Measure, Memory, ModelInfo, PictureSheet, StartedJob, TrainingEvent,
         View,
     },
+    live::{LivePicture, LiveStep},
     model::{Model, built_in},
 };
 pub use crate::data::shapes::ShapesScore;
@@ -117,9 +120,10 @@ impl Engine {
     /// An engine on a device that is open.
     #[must_use]
     pub fn new(opened: Opened) -> Self {
-        let Opened { device, description } = opened;
+        let Opened { device, description, shared } = opened;
         let desk = Desk {
             device,
+            canvas: shared.map(Canvas::new),
             models: Models::default(),
             cache: Cache::new(DEFAULT_BUDGET),
             training: None,
@@ -154,7 +158,7 @@ impl Engine {
             Ok(opened) => Self::new(opened),
             Err(error) => {
                 let description = format!("CPU: {choice} cannot be used");
-                let mut engine = Self::new(Opened { device: Device::flex(), description });
+                let mut engine = Self::new(Opened { device: Device::flex(), description, shared: None });
                 engine.desk.events.push_back(Event::Failed { slot: None, message: error.to_string() });
                 engine
             }
@@ -363,6 +367,7 @@ impl Engine {
             self.turns.push_back(Turn::Slot(slot));
         }
         self.desk.device = Device::flex();
+        self.desk.canvas = None;
         self.desk.models.forget_ready();
         self.desk.cache.put_to_sleep();
         self.jobs.values_mut().for_each(|job| *job = job.afresh());
@@ -477,7 +482,7 @@ mod tests {
     use crate::sampler::Settings;
 
     fn engine() -> Engine {
-        Engine::new(Opened { device: Device::flex(), description: "CPU".to_owned() })
+        Engine::new(Opened { device: Device::flex(), description: "CPU".to_owned(), shared: None })
     }
 
     /// Works to the end; the steps of all frames, and every message.

@@ -15,7 +15,7 @@
 //! | `step` | the end of a sampler's step |
 //! | `histogram` | how analog bits are spread, without reading them back |
 //! | `exp`, `vectors` | functions and loops in vectors |
-//! | `gpu` | all of these in WGSL |
+//! | `gpu` | all of these in WGSL, and pictures for a screen that never leave the card |
 //!
 //! Deliberately absent: anything a network could not do without. Every result is that of the twin, up to rounding.
 
@@ -49,8 +49,11 @@ use burn::{
 };
 
 pub use self::adam::{Learner, Learning, sum_of_squares};
-pub(crate) use self::step::mix;
 use self::{extension::KernelOps, norm::Activation};
+pub(crate) use self::{
+    gpu::{Pixels, pixels},
+    step::mix,
+};
 pub use self::{
     histogram::histogram,
     layers::{TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled},

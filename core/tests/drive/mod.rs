@@ -16,7 +16,7 @@ use half::f16;
 
 /// An engine on the processor that has said so.
 pub fn engine() -> Engine {
-    let mut engine = Engine::new(Opened { device: Device::flex(), description: "CPU".to_owned() });
+    let mut engine = Engine::new(Opened { device: Device::flex(), description: "CPU".to_owned(), shared: None });
     let events = rest(&mut engine);
     assert!(matches!(&events[..], [Event::Device { description }] if description == "CPU"), "{events:?}");
     engine

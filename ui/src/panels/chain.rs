@@ -4,8 +4,10 @@
 
 mod kept;
 
+use std::sync::Arc;
+
 use bit_diffusion::{
-    engine::{ChainRequest, Classes, Command, Event, ModelId, ModelInfo},
+    engine::{ChainRequest, Classes, Command, Event, LiveStep, ModelId, ModelInfo},
     sampler::{Sampler, Settings},
 };
 use egui::{RichText, ScrollArea, Slider, Ui};
@@ -59,6 +61,13 @@ struct Look {
     plane: usize,
     /// The pixel that is looked at all the time.
     pinned: Option<(Source, Hovered)>,
+}
+
+impl Look {
+    /// The step after those that are here, where the card has drawn it as it is looked at.
+    fn live<'a>(&self, track: &'a Track) -> Option<&'a Arc<LiveStep>> {
+        track.live().filter(|_| self.reading == Reading::Threshold)
+    }
 }
 
 /// A grid of pictures on the screen, and how it was read.
@@ -122,7 +131,7 @@ impl Pane for Chain {
         controls::beside(ui, "chain", &mut (self, session), settings_ui, |(panel, session), ui| {
             panel.sync(ui, session);
             let (n_made, n_steps) = panel.steps();
-            panel.player.advance(ui, n_made, n_steps);
+            panel.player.advance(ui, n_made.max(panel.n_live()), n_steps);
             egui::Panel::bottom("timeline").show(ui, |ui| panel.player.ui(ui, n_made, n_steps));
             egui::CentralPanel::default().show(ui, |ui| {
                 ScrollArea::both().show(ui, |ui| panel.pictures_ui(ui, session));
@@ -155,6 +164,12 @@ impl Chain {
             // The one that is ahead does not wait for the other.
             Some(_) => (made.max(self.branch.n_made()), n_steps.max(self.branch.span().1)),
         }
+    }
+
+    /// The step after the last that can be drawn before it is here; 0 if none can.
+    fn n_live(&self) -> usize {
+        let live = [&self.main, &self.branch].map(|track| self.look.live(track).map_or(0, |live| live.step + 1));
+        live[0].max(live[1])
     }
 
     /// Asks for what the controls say, if that has changed.
@@ -314,13 +329,19 @@ impl Chain {
             ui.horizontal_wrapped(|ui| followed.phase_ui(ui, session));
             return;
         };
+        // Newer than the frame; what is worked out of its numbers is still that of the frame.
+        let live = self.look.live(followed).filter(|live| live.step <= shown).cloned();
+        let (step, t_now, t_next, n_evaluations) = match &live {
+            Some(live) => (live.step, live.t_now, live.t_next, live.n_evaluations),
+            None => (frame.step, frame.t_now, frame.t_next, frame.n_evaluations),
+        };
         ui.horizontal_wrapped(|ui| {
-            ui.strong(format!("Step {}:", frame.step + 1));
-            ui.label(format!("the network is told t = {:.3}, the state goes to t = {:.3}", frame.t_now, frame.t_next));
+            ui.strong(format!("Step {}:", step + 1));
+            ui.label(format!("the network is told t = {t_now:.3}, the state goes to t = {t_next:.3}"));
             if let Some(words) = quality::words(frame.x_pred.score) {
-                ui.label(format!("· estimate: {words}"));
+                ui.add_enabled(live.is_none(), egui::Label::new(format!("· estimate: {words}")));
             }
-            ui.label(format!("· {} evaluations", frame.n_evaluations));
+            ui.label(format!("· {n_evaluations} evaluations"));
             followed.phase_ui(ui, session);
         });
         let is_old = followed.phase() == Phase::Waiting;
@@ -334,8 +355,13 @@ impl Chain {
                     ui.label(RichText::new(title(*source, self.look.reading)).strong());
                     let grid = &mut self.grids[track][*source as usize];
                     let sheet = grid.read.sheet(&frame, &info, *source, self.look.reading);
-                    let name = format!("Samples of chain {}: {}, step {}", track + 1, source.label(), frame.step + 1);
-                    let (response, at) = grid.view.show(ui, &name, &sheet, side);
+                    let name = format!("Samples of chain {}: {}, step {}", track + 1, source.label(), step + 1);
+                    let (response, at) = match (&live, &mut session.bind_texture) {
+                        (Some(live), Some(bind)) => {
+                            grid.view.show_live(ui, &name, &sheet, (source.of_live(live), bind), side)
+                        }
+                        _ => grid.view.show(ui, &name, &sheet, side),
+                    };
                     if let Some(at) = at {
                         if response.clicked() {
                             self.look.pinned = Some((*source, at));

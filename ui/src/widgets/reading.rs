@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bit_diffusion::{
     bits::{Codec, Encoding},
-    engine::{Frame, ModelInfo, PictureSheet, View},
+    engine::{Frame, LivePicture, LiveStep, ModelInfo, PictureSheet, View},
 };
 
 /// Which of the two things of a step is looked at.
@@ -37,6 +37,13 @@ impl Source {
         match self {
             Self::State => &frame.x_t,
             Self::Estimate => &frame.x_pred,
+        }
+    }
+
+    pub fn of_live(self, step: &LiveStep) -> &LivePicture {
+        match self {
+            Self::State => &step.x_t,
+            Self::Estimate => &step.x_pred,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! A grid of pictures as one texture, made anew only when the pictures change.
 
-use bit_diffusion::engine::PictureSheet;
+use bit_diffusion::engine::{LivePicture, PictureSheet};
 use egui::{
-    Color32, ColorImage, Image, Rect, Response, Sense, TextureHandle, TextureOptions, Ui, Vec2, load::SizedTexture,
-    pos2,
+    Color32, ColorImage, Image, Rect, Response, Sense, TextureHandle, TextureId, TextureOptions, Ui,
+    load::SizedTexture, pos2,
 };
+
+use crate::session::BindTexture;
 
 /// Between pictures, in pixels of the pictures.
 const GAP: usize = 1;
@@ -15,6 +17,8 @@ pub(crate) struct SheetView {
     /// What the texture was made of.
     shown: Option<PictureSheet>,
     texture: Option<TextureHandle>,
+    /// The texture of another's making that was shown last, and its name.
+    live: Option<(LivePicture, TextureId)>,
 }
 
 /// A pixel of a picture that the pointer is over.
@@ -53,17 +57,43 @@ impl SheetView {
             self.shown = Some(sheet.clone());
         }
         let texture = self.texture.as_ref().expect("it was made above");
-        let [width, height] = texture.size();
-        let zoom = side / width.max(height) as f32;
-        let size = Vec2::new(width as f32, height as f32) * zoom;
-        let image =
-            Image::from_texture(SizedTexture::new(texture.id(), size)).alt_text(name).sense(Sense::click_and_drag());
-        // What shows in the gaps: bright pictures would merge with a bright background.
-        let gaps = ui.visuals().widgets.noninteractive.bg_stroke.color;
-        let response = ui.add(image.bg_fill(gaps));
-        let hovered = response.hover_pos().and_then(|at| pixel_at(sheet, response.rect, at));
-        (response, hovered)
+        draw(ui, name, sheet, SizedTexture::from_handle(texture), side)
     }
+
+    /// Shows other pictures of the same sizes, which the card has drawn itself.
+    pub fn show_live(
+        &mut self,
+        ui: &mut Ui,
+        name: &str,
+        sheet: &PictureSheet,
+        (picture, bind): (&LivePicture, &mut BindTexture),
+        side: f32,
+    ) -> (Response, Option<Hovered>) {
+        let id = match &self.live {
+            Some((bound, id)) if bound == picture => *id,
+            before => bind(picture, before.as_ref().map(|(_, id)| *id)),
+        };
+        self.live = Some((picture.clone(), id));
+        let [width, height] = picture.size();
+        draw(ui, name, sheet, SizedTexture::new(id, [width as f32, height as f32]), side)
+    }
+}
+
+/// Draws the grid of a sheet.
+fn draw(
+    ui: &mut Ui,
+    name: &str,
+    sheet: &PictureSheet,
+    texture: SizedTexture,
+    side: f32,
+) -> (Response, Option<Hovered>) {
+    let size = texture.size * (side / texture.size.max_elem());
+    let image = Image::from_texture(SizedTexture { size, ..texture }).alt_text(name).sense(Sense::click_and_drag());
+    // What shows in the gaps: bright pictures would merge with a bright background.
+    let gaps = ui.visuals().widgets.noninteractive.bg_stroke.color;
+    let response = ui.add(image.bg_fill(gaps));
+    let hovered = response.hover_pos().and_then(|at| pixel_at(sheet, response.rect, at));
+    (response, hovered)
 }
 
 /// The pixel at a place on the screen.

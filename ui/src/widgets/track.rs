@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bit_diffusion::engine::{ChainRequest, Command, Event, Frame, ModelInfo, Slot, StartedJob};
+use bit_diffusion::engine::{ChainRequest, Command, Event, Frame, LiveStep, ModelInfo, Slot, StartedJob};
 use egui::Ui;
 
 use crate::session::Session;
@@ -32,6 +32,8 @@ pub(crate) struct Track {
     /// The step of the first of the frames.
     first_step: usize,
     frames: Vec<Arc<Frame>>,
+    /// The last step that could be drawn before it was here.
+    live: Option<Arc<LiveStep>>,
     /// What the frames were made for, and with.
     made_for: Option<(ChainRequest, ModelInfo)>,
     info: Option<ModelInfo>,
@@ -47,6 +49,7 @@ impl Track {
             span: (0, 1),
             first_step: 0,
             frames: Vec::new(),
+            live: None,
             made_for: None,
             info: None,
             n_evaluations: 0,
@@ -77,6 +80,7 @@ impl Track {
             {
                 self.phase = Phase::Waiting;
                 self.span = (*first_step, *end_step);
+                self.live = None;
                 self.info = Some(model.clone());
             }
             Event::Frames { slot, frames } if *slot == self.slot => {
@@ -95,6 +99,7 @@ impl Track {
                     _ => {}
                 }
             }
+            Event::Live { slot, step } if *slot == self.slot => self.live = Some(step.clone()),
             Event::Finished { slot, n_evaluations } if *slot == self.slot && self.phase == Phase::Coming => {
                 self.phase = Phase::Complete;
                 self.n_evaluations = *n_evaluations;
@@ -142,6 +147,12 @@ impl Track {
     pub fn frame(&self, step: usize) -> Option<&Arc<Frame>> {
         let index = step.checked_sub(self.first_step)?;
         self.frames.get(index).or(self.frames.last())
+    }
+
+    /// The step after those that are here, while it can be drawn and its numbers are on their way.
+    pub fn live(&self) -> Option<&Arc<LiveStep>> {
+        let next = self.first_step + self.frames.len();
+        self.live.as_ref().filter(|live| self.phase == Phase::Coming && live.step == next)
     }
 
     /// Says what is going on, where there is something to say, and how to go on with a chain that was cancelled.

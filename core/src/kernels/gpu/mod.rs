@@ -1,6 +1,6 @@
 //! The kernels for graphics cards: WGSL from `shaders/`, in burn's own queue.
 //!
-//! `program` turns a shader into something that burn can launch; `conv`, `winograd`, `norm`, `product`, `attention`, `tokens`, `step`, `histogram` and `update` know which
+//! `program` turns a shader into something that burn can launch; `conv`, `winograd`, `norm`, `product`, `attention`, `tokens`, `step`, `histogram`, `pixels` and `update` know which
 //! shaders make up an operation; `extension` and `layer_ops` tie the operations into burn's dispatch and its gradients.
 //!
 //! Deliberately absent: anything that a card may lack. The shaders keep to what WebGPU guarantees: 16 KB of shared memory, 256 invocations
@@ -13,6 +13,7 @@ mod histogram;
 mod kept;
 mod layer_ops;
 mod norm;
+mod pixels;
 mod pointwise;
 mod product;
 mod program;
@@ -27,6 +28,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
+pub(crate) use self::pixels::{Pixels, pixels};
 use self::{extension::GpuOps, norm::Norm};
 pub(super) use self::{extension::GpuUpdates, layer_ops::GpuLayerOps, update::AdamNumbers};
 use super::{TWINS, norm::Activation};

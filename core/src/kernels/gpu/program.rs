@@ -77,6 +77,8 @@ pub(super) enum Shader {
     WinogradTaps,
     /// Sums of squares.
     Squares,
+    /// Pictures for a screen.
+    Pixels,
 }
 
 impl Shader {
@@ -110,6 +112,7 @@ impl Shader {
             Self::WinogradGradient => include_str!("../../../../shaders/winograd_gradient.wgsl"),
             Self::WinogradTaps => include_str!("../../../../shaders/winograd_taps.wgsl"),
             Self::Squares => include_str!("../../../../shaders/squares.wgsl"),
+            Self::Pixels => include_str!("../../../../shaders/pixels.wgsl"),
         }
     }
 }
@@ -240,7 +243,7 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     impl Shader {
-        const ALL: [Self; 28] = [
+        const ALL: [Self; 29] = [
             Self::Pack,
             Self::PackWeights,
             Self::Conv,
@@ -269,6 +272,7 @@ mod tests {
             Self::WinogradGradient,
             Self::WinogradTaps,
             Self::Squares,
+            Self::Pixels,
         ];
 
         /// Every program that there is of the shader.
@@ -298,7 +302,8 @@ mod tests {
                 | Self::WinogradIn
                 | Self::WinogradGradient
                 | Self::WinogradTaps
-                | Self::Squares => Vec::new(),
+                | Self::Squares
+                | Self::Pixels => Vec::new(),
                 Self::Product => vec![
                     ("ACROSS", counts(&[8, 16, 32, 64])),
                     ("ROWS", counts(&[4, 8, 16])),
