@@ -196,8 +196,8 @@ impl Product<'_> {
         let rights = right.chunks(row).take(inner);
         if left.column == 1 {
             let mut rows: [&[f32]; P] = [&[]; P];
-            for p in 0..P {
-                rows[p] = &left.values[p * left.row..][..inner];
+            for (p, row) in rows.iter_mut().enumerate() {
+                *row = &left.values[p * left.row..][..inner];
             }
             for (k, right) in rights.enumerate() {
                 let (right, _) = S::as_simd_f32s(&right[..columns]);

@@ -12,6 +12,7 @@
     clippy::inline_always,
     reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
 )]
+#![expect(clippy::needless_range_loop, reason = "rows and columns of small squares are clearer by their numbers")]
 
 use std::ops::Range;
 
@@ -321,26 +322,27 @@ impl<S: Simd> NullaryFnOnce for Run<Inputs<'_>, S> {
 /// Lines of `length` pixels, of `count` planes, side by side: pixel i of plane k goes to `i·lanes + k`.
 #[inline(always)]
 pub(super) fn interleave(from: &[f32], plane: usize, length: usize, count: usize, to: &mut [f32], lanes: usize) {
-    let mut k = 0;
-    while k + 4 <= count {
-        let lines: [&[f32]; 4] = std::array::from_fn(|i| &from[(k + i) * plane..][..length]);
-        let [a, b, c, d] = lines.map(|line| line.as_chunks::<4>().0);
-        for (i, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
-            let to = &mut to[4 * i * lanes + k..][..3 * lanes + 4];
-            for (p, values) in turned([*a, *b, *c, *d]).into_iter().enumerate() {
-                to[p * lanes..][..4].copy_from_slice(&values);
+    let mut first = 0;
+    while first + 4 <= count {
+        let lines: [&[f32]; 4] = std::array::from_fn(|i| &from[(first + i) * plane..][..length]);
+        let fours = lines.map(|line| line.as_chunks::<4>().0);
+        for i in 0..length / 4 {
+            let to = &mut to[4 * i * lanes + first..][..3 * lanes + 4];
+            for (pixel, values) in turned([fours[0][i], fours[1][i], fours[2][i], fours[3][i]]).into_iter().enumerate()
+            {
+                to[pixel * lanes..][..4].copy_from_slice(&values);
             }
         }
         for i in length / 4 * 4..length {
-            for (j, line) in lines.iter().enumerate() {
-                to[i * lanes + k + j] = line[i];
+            for (lane, line) in lines.iter().enumerate() {
+                to[i * lanes + first + lane] = line[i];
             }
         }
-        k += 4;
+        first += 4;
     }
-    for k in k..count {
-        for (i, value) in from[k * plane..][..length].iter().enumerate() {
-            to[i * lanes + k] = *value;
+    for lane in first..count {
+        for (i, value) in from[lane * plane..][..length].iter().enumerate() {
+            to[i * lanes + lane] = *value;
         }
     }
 }
@@ -356,16 +358,16 @@ fn turned([a, b, c, d]: [[f32; 4]; 4]) -> [[f32; 4]; 4] {
 fn given<S: Simd>(simd: S, d: [S::f32s; INPUTS]) -> [S::f32s; INPUTS] {
     let [two, four, five] = [2.0, 4.0, 5.0].map(|number| simd.splat_f32s(number));
     let minus = |x, factor, y| simd.sub_f32s(x, simd.mul_f32s(factor, y));
-    let a = minus(d[4], four, d[2]);
-    let b = minus(d[3], four, d[1]);
-    let c = simd.sub_f32s(d[4], d[2]);
-    let e = simd.mul_f32s(two, simd.sub_f32s(d[3], d[1]));
+    let even = minus(d[4], four, d[2]);
+    let odd = minus(d[3], four, d[1]);
+    let other_even = simd.sub_f32s(d[4], d[2]);
+    let other_odd = simd.mul_f32s(two, simd.sub_f32s(d[3], d[1]));
     [
         minus(simd.mul_add_e_f32s(four, d[0], d[4]), five, d[2]),
-        simd.add_f32s(a, b),
-        simd.sub_f32s(a, b),
-        simd.add_f32s(c, e),
-        simd.sub_f32s(c, e),
+        simd.add_f32s(even, odd),
+        simd.sub_f32s(even, odd),
+        simd.add_f32s(other_even, other_odd),
+        simd.sub_f32s(other_even, other_odd),
         minus(simd.mul_add_e_f32s(four, d[1], d[5]), five, d[3]),
     ]
 }
@@ -541,15 +543,15 @@ impl<V: Copy> Products<'_, V> {
 #[inline(always)]
 fn taken<S: Simd>(simd: S, m: [S::f32s; INPUTS]) -> [S::f32s; SIDE] {
     let [two, four, eight] = [2.0, 4.0, 8.0].map(|number| simd.splat_f32s(number));
-    let a = simd.add_f32s(m[1], m[2]);
-    let b = simd.sub_f32s(m[1], m[2]);
-    let c = simd.add_f32s(m[3], m[4]);
-    let d = simd.sub_f32s(m[3], m[4]);
+    let even = simd.add_f32s(m[1], m[2]);
+    let odd = simd.sub_f32s(m[1], m[2]);
+    let other_even = simd.add_f32s(m[3], m[4]);
+    let other_odd = simd.sub_f32s(m[3], m[4]);
     [
-        simd.add_f32s(m[0], simd.add_f32s(a, c)),
-        simd.mul_add_e_f32s(two, d, b),
-        simd.mul_add_e_f32s(four, c, a),
-        simd.add_f32s(simd.mul_add_e_f32s(eight, d, b), m[5]),
+        simd.add_f32s(m[0], simd.add_f32s(even, other_even)),
+        simd.mul_add_e_f32s(two, other_odd, odd),
+        simd.mul_add_e_f32s(four, other_even, even),
+        simd.add_f32s(simd.mul_add_e_f32s(eight, other_odd, odd), m[5]),
     ]
 }
 

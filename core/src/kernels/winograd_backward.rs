@@ -7,6 +7,7 @@
     clippy::inline_always,
     reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
 )]
+#![expect(clippy::needless_range_loop, reason = "rows and columns of small squares are clearer by their numbers")]
 
 use std::ops::Range;
 
@@ -151,11 +152,18 @@ impl<S: Simd> NullaryFnOnce for Run<Slopes<'_>, S> {
 #[inline(always)]
 fn sloped<S: Simd>(simd: S, d: [S::f32s; SIDE]) -> [S::f32s; INPUTS] {
     let [two, four, eight] = [2.0, 4.0, 8.0].map(|number| simd.splat_f32s(number));
-    let a = simd.add_f32s(d[0], d[2]);
-    let b = simd.add_f32s(d[1], d[3]);
-    let c = simd.mul_add_e_f32s(four, d[2], d[0]);
-    let e = simd.mul_add_e_f32s(eight, d[3], simd.mul_f32s(two, d[1]));
-    [d[0], simd.add_f32s(a, b), simd.sub_f32s(a, b), simd.add_f32s(c, e), simd.sub_f32s(c, e), d[3]]
+    let even = simd.add_f32s(d[0], d[2]);
+    let odd = simd.add_f32s(d[1], d[3]);
+    let other_even = simd.mul_add_e_f32s(four, d[2], d[0]);
+    let other_odd = simd.mul_add_e_f32s(eight, d[3], simd.mul_f32s(two, d[1]));
+    [
+        d[0],
+        simd.add_f32s(even, odd),
+        simd.sub_f32s(even, odd),
+        simd.add_f32s(other_even, other_odd),
+        simd.sub_f32s(other_even, other_odd),
+        d[3],
+    ]
 }
 
 /// Adds what tiles and slopes have in common, for a vector of channels that come in and all that go out.

@@ -53,7 +53,7 @@ impl Tiles {
     }
 
     /// Transformed pictures as matrices, a row for each channel and a column for each tile.
-    fn channels<'a>(&self, tensor: &'a CubeTensor) -> Fours<'a> {
+    fn channels(tensor: &CubeTensor) -> Fours<'_> {
         let [_, vectors, n, _]: [usize; 4] = dims(tensor);
         Fours { tensor, first: 0, row: n, column: 1, head: 0, example: vectors * n, is_turned: true }
     }
@@ -91,7 +91,7 @@ pub(super) fn convolve(weights: &Weights, weight: CubeTensor, x: CubeTensor, bia
         is_turned: true,
     };
     let product = Product { examples: NUMBERS, heads: 1, rows: to_filled, inner: from, columns: tiles.n, factor: 1.0 };
-    product.launch_fours([of_weights, tiles.channels(&given), tiles.channels(&made)], Bias::None);
+    product.launch_fours([of_weights, Tiles::channels(&given), Tiles::channels(&made)], Bias::None);
 
     let y = empty_beside(&x, [batch, to, height, width]);
     let program = Program { shader: Shader::WinogradOut, constants: vec![("BIASED", Flag(bias.is_some()))] };
@@ -127,11 +127,11 @@ pub(super) fn w_backward(x: CubeTensor, [to, from, ..]: [usize; 4], dy: CubeTens
         example: from_filled * to_filled / 4,
         is_turned: false,
     };
-    let slopes = tiles.channels(&slopes);
+    let slopes = Tiles::channels(&slopes);
     let slopes = Fours { row: slopes.column, column: slopes.row, is_turned: false, ..slopes };
     let product =
         Product { examples: NUMBERS, heads: 1, rows: from_filled, inner: tiles.n, columns: to_filled, factor: 1.0 };
-    product.launch_fours([tiles.channels(&given), slopes, result], Bias::None);
+    product.launch_fours([Tiles::channels(&given), slopes, result], Bias::None);
 
     let dw = empty_beside(&x, [to, from, 3, 3]);
     let program = Program { shader: Shader::WinogradTaps, constants: Vec::new() };
