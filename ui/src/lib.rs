@@ -60,6 +60,8 @@ pub struct Studio {
     /// The settings as a shell has them, and when they were last compared.
     kept: Option<String>,
     compared_at: f64,
+    /// Whether they may have changed since.
+    is_touched: bool,
     /// Whether the colours are in place.
     is_themed: bool,
 }
@@ -81,6 +83,7 @@ impl Studio {
             appearance: Appearance::default(),
             kept: None,
             compared_at: 0.0,
+            is_touched: false,
             is_themed: false,
         }
     }
@@ -265,14 +268,21 @@ impl Studio {
     /// The settings as text, if they have changed; asked once a frame, it answers once a second at most.
     pub fn changed_settings(&mut self, ui: &egui::Ui) -> Option<String> {
         let (now, is_used) = ui.input(|input| (input.time, !input.events.is_empty()));
-        if is_used {
-            // There may be no frame after the last change.
-            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(KEEP_SECONDS));
+        self.is_touched |= is_used;
+        let is_due = now - self.compared_at >= KEEP_SECONDS;
+        if is_due {
+            self.compared_at = now;
+            // What this frame began may show in the next.
+            self.is_touched = is_used;
         }
-        if now - self.compared_at < KEEP_SECONDS {
+        if self.is_touched {
+            // There may be no frame after the last change, and each frame forgets what the one before asked for.
+            let rest = self.compared_at + KEEP_SECONDS - now;
+            ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(rest.max(0.0)));
+        }
+        if !is_due {
             return None;
         }
-        self.compared_at = now;
         let text = self.save();
         // The first time, they are those that the shell brought.
         let before = self.kept.replace(text.clone());
