@@ -141,8 +141,10 @@ impl Product<'_> {
     #[inline(always)]
     fn run_on<S: Simd>(mut self, simd: S, right: &[f32], row: usize, panel: usize, copy: &mut Vec<f32>) {
         let Self { m, inner, n, left, .. } = self;
-        // Columns are laid side by side, a tile's rows at a time: in long ones, each number would be on a page of its own.
-        if left.column != 1 {
+        // Columns are laid side by side, a tile's rows at a time: in long ones, each number would be on a page of its own. So are rows where vectors are
+        // short: each number is then broadcast for so many panels that the copy pays.
+        let is_copied = left.column != 1 || S::F32_LANES <= 4;
+        if is_copied {
             copy.clear();
             copy.reserve(m * inner);
             let mut first = 0;
@@ -165,9 +167,10 @@ impl Product<'_> {
             let mut i = 0;
             while i < m {
                 let count = tile_height::<S>(m - i);
-                let left = match left.column {
-                    1 => left.from(i, 0),
-                    _ => Matrix { values: &copy[i * inner..], row: 1, column: count },
+                let left = if is_copied {
+                    Matrix { values: &copy[i * inner..], row: 1, column: count }
+                } else {
+                    left.from(i, 0)
                 };
                 match count {
                     8 => self.tile::<S, 8>(simd, [i, j], left, right, row),
@@ -209,10 +212,12 @@ impl Product<'_> {
                 }
             }
         } else {
-            for (left, right) in left.values.chunks(left.column).zip(rights) {
-                let left = left.first_chunk::<P>().expect("there are as many rows");
-                let (right, _) = S::as_simd_f32s(&right[..columns]);
+            let (lefts, _) = left.values.as_chunks::<P>();
+            let mut rest = right;
+            for left in &lefts[..inner] {
+                let (right, _) = S::as_simd_f32s(&rest[..columns]);
                 let right = [right[0], right[1]];
+                rest = rest.get(row..).unwrap_or_default();
                 for p in 0..P {
                     let value = simd.splat_f32s(left[p]);
                     acc[p][0] = simd.mul_add_e_f32s(value, right[0], acc[p][0]);
