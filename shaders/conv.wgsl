@@ -32,6 +32,8 @@ struct Info {
 const ACROSS = 16u;
 const DOWN = 4u;
 
+const TAPS = SIZE * SIZE;
+
 @compute @workgroup_size(ACROSS, DOWN)
 fn main(
     @builtin(global_invocation_id) id: vec3<u32>,
@@ -58,21 +60,19 @@ fn main(
     var sums: array<array<f32, CHANNELS>, PIXELS>;
     var weight = first_channel;
     for (var vector = 0u; vector < info.from_vectors; vector++) {
-        for (var ky = 0u; ky < SIZE; ky++) {
-            for (var kx = 0u; kx < SIZE; kx++) {
-                var w: array<vec4<f32>, CHANNELS>;
-                for (var j = 0u; j < CHANNELS; j++) {
-                    w[j] = weights[weight + j];
-                }
-                let tap = vector * info.plane + ky * info.row + kx;
-                for (var i = 0u; i < PIXELS; i++) {
-                    let value = x[places[i] + tap];
-                    for (var j = 0u; j < CHANNELS; j++) {
-                        sums[i][j] += dot(value, w[j]);
-                    }
-                }
-                weight += info.weight_channels;
+        for (var tap = 0u; tap < TAPS; tap++) {
+            var w: array<vec4<f32>, CHANNELS>;
+            for (var j = 0u; j < CHANNELS; j++) {
+                w[j] = weights[weight + j];
             }
+            let place = vector * info.plane + tap / SIZE * info.row + tap % SIZE;
+            for (var i = 0u; i < PIXELS; i++) {
+                let value = x[places[i] + place];
+                for (var j = 0u; j < CHANNELS; j++) {
+                    sums[i][j] += dot(value, w[j]);
+                }
+            }
+            weight += info.weight_channels;
         }
     }
     for (var i = 0u; i < PIXELS; i++) {

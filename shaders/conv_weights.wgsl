@@ -4,7 +4,7 @@
 // Each invocation makes 8 output channels × 12 weights in registers, of four input channels each: a row of three taps, along which a window moves; or
 // 8 × 8, where a kernel has one tap. The lines of all pictures are cut into parts, so that small layers keep a large card busy; `parts.wgsl` adds them up.
 //
-// From above: SIZE (1 or 3), STRIDE (1 or 2).
+// From above: SIZE (1 or 3), STRIDE (1 or 2); N_VALUES, the vectors of x that an invocation looks at: three neighbours, or two planes.
 
 struct Info {
     from_channels: u32,
@@ -25,8 +25,6 @@ struct Info {
 @group(0) @binding(2) var<storage, read_write> parts: array<f32>;
 @group(0) @binding(3) var<storage, read> info: Info;
 
-// Vectors of x that an invocation looks at: three neighbours, or two planes.
-const N_VALUES = select(2u, 3u, SIZE == 3u);
 const FROM_VECTORS = select(2u, 1u, SIZE == 3u);
 
 // column ⊗ row, added to `sum`.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use bit_diffusion::{
     checkpoint::{inspect, inspect_captioner, kind, load_captioner, load_network},
     demo::Demo,
+    device::{DeviceChoice, Opened, open},
     kernels::{linear, with_twins},
     model::{Condition, Denoiser},
     rng::Rng,
@@ -34,8 +35,8 @@ fn main() -> Result<()> {
     if demos.is_empty() {
         demos = vec![Demo::ShapesUint8, Demo::Cifar10Small, Demo::ShapesCaptions];
     }
-    let (device, setup) = Device::wgpu_options().init_with_setup()?;
-    println!("{}, {examples} examples, {rounds} rounds", setup.adapter.get_info().name);
+    let Opened { device, description, .. } = pollster::block_on(open(&DeviceChoice::Wgpu(None)))?;
+    println!("{description}, {examples} examples, {rounds} rounds");
     limits(&device)?;
     for demo in demos {
         println!("{demo}");

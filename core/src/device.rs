@@ -9,7 +9,10 @@ pub mod shared;
 use std::{fmt, str::FromStr};
 
 #[cfg(not(target_arch = "wasm32"))]
-use burn::tensor::wgpu::wgpu::{AdapterInfo, DeviceType};
+use burn::tensor::wgpu::{
+    WgpuOptions,
+    wgpu::{AdapterInfo, DeviceType},
+};
 use burn::tensor::{Device, wgpu::WgpuSetup};
 
 use crate::Error;
@@ -184,17 +187,26 @@ fn describe(info: &AdapterInfo) -> String {
     format!("{} ({kind}, {:?})", info.name, info.backend)
 }
 
+/// How an adapter of this kind is to be opened.
+#[cfg(not(target_arch = "wasm32"))]
+fn options(kind: Option<DeviceType>) -> WgpuOptions {
+    // A software adapter works on the cores that tell it what to do, and better starts when it has been told of a whole sampling step.
+    const LAUNCHES_OF_A_STEP: usize = 512;
+    let options = Device::wgpu_options();
+    if kind == Some(DeviceType::Cpu) { options.tasks_max(LAUNCHES_OF_A_STEP) } else { options }
+}
+
 #[cfg(not(target_arch = "wasm32"))]
 mod gpu {
     use burn::tensor::{
-        Device, DeviceKind,
+        DeviceKind,
         wgpu::{
             WgpuBackend, WgpuOptions,
             wgpu::{Adapter, AdapterInfo, Backend, Backends, DeviceType, Instance, InstanceDescriptor},
         },
     };
 
-    use super::{DeviceError, Opened, describe};
+    use super::{DeviceError, Opened, describe, options};
 
     /// A real graphics card, else the processor and why.
     pub async fn auto() -> Opened {
@@ -207,7 +219,7 @@ mod gpu {
         {
             return Opened::cpu(format!("CPU: the only adapter is a software one ({})", software.name));
         }
-        match start(Device::wgpu_options()).await {
+        match start(options(None)).await {
             Ok((opened, DeviceType::Cpu)) => {
                 Opened::cpu(format!("CPU: the default adapter is a software one ({})", opened.description))
             }
@@ -218,14 +230,17 @@ mod gpu {
 
     /// The best adapter, or one by its number; a software one too.
     pub async fn open(index: Option<usize>) -> Result<Opened, DeviceError> {
+        let adapters = adapters().await;
         let options = match index {
-            None => Device::wgpu_options(),
+            None => {
+                let is_software = adapters.iter().all(|info| info.device_type == DeviceType::Cpu);
+                options(is_software.then_some(DeviceType::Cpu))
+            }
             Some(index) => {
-                let adapters = adapters().await;
                 let Some((kind, api)) = selector(&adapters, index) else {
                     return Err(DeviceError::Index { index, found: adapters.iter().map(describe).collect() });
                 };
-                Device::wgpu_options().device_kind(kind).graphics_api(api)
+                options(Some(adapters[index].device_type)).device_kind(kind).graphics_api(api)
             }
         };
         start(options).await.map(|(opened, _)| opened)

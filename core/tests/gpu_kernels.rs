@@ -182,8 +182,17 @@ fn compare<const D: usize, const E: usize>(what: &str, given: &[&Tensor<D>], run
 }
 
 fn connections(device: &Device) {
-    // Sizes that do and do not fill fours and tiles; the last has the largest tiles.
-    for [batch, n, from, to] in [[1, 1, 3, 2], [2, 20, 10, 128], [3, 7, 128, 5], [5, 1, 64, 70], [4, 65, 36, 130]] {
+    // Sizes that do and do not fill fours and tiles; one of few columns, which is made turned, and the largest tiles.
+    let sizes = [
+        [1, 1, 3, 2],
+        [2, 20, 10, 128],
+        [3, 7, 128, 5],
+        [5, 1, 64, 70],
+        [4, 65, 36, 130],
+        [3, 41, 36, 12],
+        [1, 300, 36, 260],
+    ];
+    for [batch, n, from, to] in sizes {
         let mut layer = LinearConfig::new(from, to).init(device);
         layer.weight = layer.weight.map(|_| normal(2, [from, to], device));
         layer.bias = layer.bias.map(|bias| bias.map(|_| normal(3, [to], device)));

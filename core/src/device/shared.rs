@@ -2,15 +2,12 @@
 //!
 //! Deliberately absent: windows. Who has one hands over its [`Handles`].
 
-use burn::tensor::{
-    Device,
-    wgpu::{
-        WgpuSetup,
-        wgpu::{self, Adapter, Backend, DeviceDescriptor, DeviceType, Features, Instance, Limits, Queue},
-    },
+use burn::tensor::wgpu::{
+    WgpuSetup,
+    wgpu::{self, Adapter, Backend, DeviceDescriptor, DeviceType, Features, Instance, Limits, Queue},
 };
 
-use super::{DeviceChoice, DeviceError, Opened, describe, open};
+use super::{DeviceChoice, DeviceError, Opened, describe, open, options};
 
 /// What shaders may be written with if the card has it; cubecl asks the card, not the device that was opened on it.
 const WANTED: Features = Features::SHADER_F16
@@ -87,6 +84,6 @@ fn adopt(Handles { instance, adapter, device, queue }: Handles) -> Result<Opened
         return Err("it was opened with less than the card can do".to_owned());
     }
     let setup = WgpuSetup { instance, adapter, device, queue, backend: info.backend };
-    let device = Device::wgpu_options().setup(setup.clone()).init().map_err(|error| error.to_string())?;
+    let device = options(Some(info.device_type)).setup(setup.clone()).init().map_err(|error| error.to_string())?;
     Ok(Opened { device, description: format!("{}, shared with the window", describe(&info)), shared: Some(setup) })
 }

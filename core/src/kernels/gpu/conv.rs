@@ -87,7 +87,8 @@ pub(super) fn w_backward(x: CubeTensor, weight: [usize; 4], dy: CubeTensor, stri
     let lines_per_part = n_lines.div_ceil(ENOUGH_INVOCATIONS.div_ceil(tiles[0] * tiles[1]));
     let n_parts = n_lines.div_ceil(lines_per_part);
     let parts = empty_beside(&dy, [n_parts, to, from, size, size]);
-    let constants = vec![("SIZE", Count(size as u32)), ("STRIDE", Count(stride as u32))];
+    let n_values = if size == 3 { 3 } else { 2 };
+    let constants = vec![("SIZE", Count(size as u32)), ("STRIDE", Count(stride as u32)), ("N_VALUES", Count(n_values))];
     let info = [from, to, height, width, x.columns, x.rows * x.columns, n_lines, lines_per_part].map(|n| n as u32);
     let count = [tiles[0].div_ceil(N_INVOCATIONS), tiles[1], n_parts];
     Program { shader: Shader::ConvWeights, constants }.launch(count, &[&x.launch(), &dy], &[&parts], &info);

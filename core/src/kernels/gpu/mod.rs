@@ -21,6 +21,7 @@ mod step;
 mod tokens;
 mod update;
 mod winograd;
+mod written_out;
 
 use burn::{
     backend::{CubeDevice, Dispatch, DispatchDevice},

@@ -14,7 +14,13 @@ use super::{
 const WORKGROUP: [usize; 2] = [16, 4];
 
 /// Fewer invocations than these leave a card idle: each then makes fewer rows.
-const ENOUGH_INVOCATIONS: usize = 2048;
+const ENOUGH_INVOCATIONS: usize = 1024;
+
+/// Invocations that a card runs as one: of smaller workgroups some would have nothing to do.
+const LANES: usize = 8;
+
+/// What an invocation makes of a product in vectors of four: rows, and vectors.
+const TILES: [(usize, usize); 5] = [(8, 2), (16, 1), (4, 2), (8, 1), (4, 1)];
 
 /// Matrices in a tensor, one for each head of each example.
 #[derive(Debug, Clone)]
@@ -73,6 +79,11 @@ pub(super) struct Fours<'a> {
 }
 
 impl Fours<'_> {
+    /// Rows and columns exchanged.
+    pub fn transposed(self) -> Self {
+        Self { row: self.column, column: self.row, is_turned: !self.is_turned, ..self }
+    }
+
     fn info(&self) -> [u32; 5] {
         [self.first, self.row, self.column, self.head, self.example].map(|n| n as u32)
     }
@@ -91,6 +102,17 @@ pub(super) enum Bias<'a> {
     OfRows(&'a CubeTensor),
     /// A number for each column.
     OfColumns(&'a CubeTensor),
+}
+
+impl Bias<'_> {
+    /// The same of a result whose rows and columns are exchanged.
+    fn transposed(self) -> Self {
+        match self {
+            Self::None => self,
+            Self::OfRows(bias) => Self::OfColumns(bias),
+            Self::OfColumns(bias) => Self::OfRows(bias),
+        }
+    }
 }
 
 /// The sizes of products, and how many there are.
@@ -113,15 +135,15 @@ impl Product {
     }
 
     /// `y = factor·a·b`, and the bias of each column.
-    pub fn launch(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
+    pub fn launch(self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
         if !self.launch_if_fours(a, b, bias.map_or(Bias::None, Bias::OfColumns), y) {
             self.launch_any(a, b, bias, y);
         }
     }
 
     /// The same where all three lie in vectors of four; else nothing, and `false`.
-    pub fn launch_if_fours(&self, a: &Matrices, b: &Matrices, bias: Bias<'_>, y: &Matrices) -> bool {
-        let &Self { rows, inner, columns, .. } = self;
+    pub fn launch_if_fours(self, a: &Matrices, b: &Matrices, bias: Bias<'_>, y: &Matrices) -> bool {
+        let Self { rows, inner, columns, .. } = self;
         let lying = a.fours().zip(b.fours()).zip(y.fours());
         let Some(((a, b), y)) =
             lying.filter(|((a, b), y)| a.fill([rows, inner]) && b.fill([inner, columns]) && y.fill([rows, columns]))
@@ -133,16 +155,25 @@ impl Product {
     }
 
     /// The same of `[a, b, y]` that are known to lie so. Where columns do not lie in vectors there can be any number of them.
-    pub fn launch_fours(&self, [a, b, y]: [Fours<'_>; 3], bias: Bias<'_>) {
+    pub fn launch_fours(self, [a, b, y]: [Fours<'_>; 3], bias: Bias<'_>) {
+        if self.columns < self.rows.min(4 * LANES) {
+            // yᵀ = bᵀ·aᵀ: invocations lie along columns, and should have work.
+            let turned = Self { rows: self.columns, columns: self.rows, ..self };
+            turned.launch_across([b, a, y].map(Fours::transposed), bias.transposed());
+        } else {
+            self.launch_across([a, b, y], bias);
+        }
+    }
+
+    fn launch_across(&self, [a, b, y]: [Fours<'_>; 3], bias: Bias<'_>) {
         let n = self.examples * self.heads;
-        let lanes = self.columns.div_ceil(4);
-        // The more rows, the less is loaded, and the fewer invocations there are to keep a card busy.
-        let has_enough = |rows: &usize| n * self.rows.div_ceil(*rows) * lanes >= ENOUGH_INVOCATIONS;
-        let rows = [16, 8].into_iter().filter(|&rows| rows < self.rows + 4).find(has_enough).unwrap_or(4);
-        let across = lanes.next_power_of_two().clamp(8, N_INVOCATIONS);
+        let (rows, vectors) = self.tile();
+        let lanes = self.columns.div_ceil(4 * vectors);
+        let across = lanes.next_power_of_two().clamp(LANES, N_INVOCATIONS);
         let constants = vec![
             ("ACROSS", Count(across as u32)),
             ("ROWS", Count(rows as u32)),
+            ("VECTORS", Count(vectors as u32)),
             ("A_TURNED", Flag(a.is_turned)),
             ("B_TURNED", Flag(b.is_turned)),
             ("Y_TURNED", Flag(y.is_turned)),
@@ -157,6 +188,16 @@ impl Product {
         let count = [lanes.div_ceil(across), self.rows.div_ceil(rows), n];
         let info = self.info([a.info(), b.info(), y.info()]);
         Program { shader: Shader::Product, constants }.launch(count, &[a.tensor, b.tensor, bias], &[y.tensor], &info);
+    }
+
+    /// What an invocation makes: rows, and vectors of four columns. The more, the less is loaded, and the fewer invocations there are to keep a card busy.
+    fn tile(&self) -> (usize, usize) {
+        let vectors = self.columns.div_ceil(4);
+        let fits = |&(rows, wide): &(usize, usize)| {
+            let invocations = self.examples * self.heads * self.rows.div_ceil(rows) * vectors.div_ceil(wide);
+            rows < self.rows + 4 && vectors >= wide * LANES && invocations >= ENOUGH_INVOCATIONS
+        };
+        TILES.into_iter().find(fits).unwrap_or((4, 1))
     }
 
     fn launch_any(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {

@@ -15,6 +15,8 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
+use super::written_out::written_out;
+
 /// Invocations of a workgroup.
 pub(super) const N_INVOCATIONS: usize = 64;
 
@@ -138,7 +140,15 @@ impl Program {
             Constant::Count(count) => format!("const {name} = {count}u;\n"),
             Constant::Flag(flag) => format!("const {name} = {flag};\n"),
         });
-        constants.chain([self.shader.text().to_owned()]).collect()
+        let counts: Vec<(&str, u32)> = self
+            .constants
+            .iter()
+            .filter_map(|(name, value)| match value {
+                Constant::Count(count) => Some((*name, *count)),
+                Constant::Flag(_) => None,
+            })
+            .collect();
+        constants.chain([written_out(self.shader.text(), &counts)]).collect()
     }
 
     /// Runs it over `count` workgroups. `info` are the numbers of the shader's `Info`, in its order.
@@ -289,7 +299,9 @@ mod tests {
                     ("PIXELS", counts(&[4, 8])),
                     ("CHANNELS", counts(&[4, 8])),
                 ],
-                Self::ConvWeights => vec![("SIZE", counts(&[1, 3])), ("STRIDE", counts(&[1, 2]))],
+                Self::ConvWeights => {
+                    vec![("SIZE", counts(&[1, 3])), ("STRIDE", counts(&[1, 2])), ("N_VALUES", counts(&[2, 3]))]
+                }
                 Self::Parts
                 | Self::ChannelSums
                 | Self::Adam
@@ -307,6 +319,7 @@ mod tests {
                 Self::Product => vec![
                     ("ACROSS", counts(&[8, 16, 32, 64])),
                     ("ROWS", counts(&[4, 8, 16])),
+                    ("VECTORS", counts(&[1, 2])),
                     ("A_TURNED", flags.clone()),
                     ("B_TURNED", flags.clone()),
                     ("Y_TURNED", flags.clone()),
