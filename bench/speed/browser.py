@@ -22,8 +22,16 @@ MODELS = {
     "shapes-captions": {"step": (1, 16), "chain": 4},
 }
 DEVICES = {"cpu": "WebAssembly", "webgpu": "WebGPU"}
-# Those beside ours, with the file of onnxruntime-web that they load. It has two kinds of WebGPU, the newer one first.
-OTHERS = {"cpu": {"onnxruntime-web": "ort.wasm"}, "webgpu": {"onnxruntime-web": "ort.webgpu", "JSEP": "ort.all"}}
+# Those beside ours: the module of their page, and what it loads. onnxruntime-web has two kinds of WebGPU, the newer one first; the last is the engine with burn's own
+# kernels in place of ours.
+OTHERS = {
+    "cpu": {"onnxruntime-web": ("onnx", {"file": "ort.wasm"})},
+    "webgpu": {
+        "onnxruntime-web": ("onnx", {"file": "ort.webgpu"}),
+        "JSEP": ("onnx", {"file": "ort.all"}),
+        "burn": ("ours", {"stock": True}),
+    },
+}
 # Seconds until a browser has compiled what is used often as well as it can.
 WARM_UP = 4
 
@@ -58,11 +66,10 @@ def to_single_precision(path):
 
 
 def contest(model, device, table, n_chain):
-    everyone = [Contender("ours", ["node", HERE / "in_page.js", "ours", device])]
-    everyone[0].ask("load", model=model)
-    for name, file in OTHERS[device].items():
-        everyone.append(Contender(name, ["node", HERE / "in_page.js", "onnx", device]))
-        everyone[-1].ask("load", model=model, file=file)
+    everyone = []
+    for name, (module, given) in {"ours": ("ours", {}), **OTHERS[device]}.items():
+        everyone.append(Contender(name, ["node", HERE / "in_page.js", module, device]))
+        everyone[-1].ask("load", model=model, **given)
 
     def chain(contender, batch, n_steps, only=None, file=None):
         times = list(Subject.times(n_steps, only or n_steps))
@@ -78,13 +85,14 @@ def contest(model, device, table, n_chain):
         return np.fromfile(file, dtype=np.float32)
 
     # Five steps, each on the result of the last: rounding grows a little from step to step. All are compared with what onnxruntime-web makes on the processor.
-    reference = Contender("reference", ["node", HERE / "in_page.js", "onnx", "cpu"])
-    reference.ask("load", model=model, file=OTHERS["cpu"]["onnxruntime-web"])
+    module, given = OTHERS["cpu"]["onnxruntime-web"]
+    reference = Contender("reference", ["node", HERE / "in_page.js", module, "cpu"])
+    reference.ask("load", model=model, **given)
     expected = five_steps(reference)
     reference.close()
     for contender in everyone:
         # Sines on a graphics card are less exact than ours, which are worked out beforehand.
-        limit = 2e-3 if contender.name == "ours" or device == "cpu" else 2e-2
+        limit = 2e-3 if contender.name in ("ours", "burn") or device == "cpu" else 2e-2
         agree(f"five steps on {DEVICES[device]}, {contender.name} and onnxruntime-web on the processor,", five_steps(contender), expected, limit)
 
     work = {f"one step, batch {batch}": (batch, 100, 1) for batch in batches["step"]}

@@ -5,6 +5,7 @@ the middle half. A ratio above 1 means that the engine is faster. Before anythin
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -53,7 +54,9 @@ class Contender:
         """Before everything else that runs on the machine, or among it, if that was asked for."""
         if Contender.is_alone:
             for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-                os.sched_setscheduler(int(task.name), policy, os.sched_param(priority))
+                # A thread may have ended meanwhile.
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setscheduler(int(task.name), policy, os.sched_param(priority))
 
     def memory(self, field):
         """VmRSS or VmHWM, in MB."""

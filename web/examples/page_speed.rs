@@ -12,6 +12,7 @@ use std::{error::Error, ops::ControlFlow};
 use bit_diffusion::{
     checkpoint,
     device::{self, DeviceChoice, Opened},
+    kernels::with_twins,
     model::{Captioner, Condition, Denoiser, UNet},
     rng::Rng,
     sampler::{Chain, Settings, State},
@@ -31,6 +32,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 #[wasm_bindgen]
 pub struct Subject {
     opened: Opened,
+    is_stock: bool,
     network: Network,
 }
 
@@ -48,9 +50,9 @@ struct Start<const D: usize> {
 
 #[wasm_bindgen]
 impl Subject {
-    /// Takes up a network from its file, on `cpu` or `webgpu`.
-    pub async fn load(bytes: Vec<u8>, on: String) -> std::result::Result<Subject, JsError> {
-        Self::new(&bytes, &on).await.map_err(words)
+    /// Takes up a network from its file, on `cpu` or `webgpu`; with burn's own kernels in place of ours, if it `is_stock`.
+    pub async fn load(bytes: Vec<u8>, on: String, is_stock: bool) -> std::result::Result<Subject, JsError> {
+        Self::new(&bytes, &on, is_stock).await.map_err(words)
     }
 
     /// Draws the noise, and looks at the pictures, of chains of `batch` examples: no part of a step.
@@ -62,22 +64,22 @@ impl Subject {
     pub async fn chain(&self, n_steps: usize, only: usize) -> std::result::Result<Vec<f32>, JsError> {
         let settings = Settings { n_steps, self_cond: SelfCond::Previous, ..Settings::default() };
         let x_pred = match &self.network {
-            Network::Pictures(network, start) => run(network, start.clone(), settings, only).await,
-            Network::Captions(network, start) => run(network, start.clone(), settings, only).await,
+            Network::Pictures(network, start) => self.run(network, start.clone(), settings, only).await,
+            Network::Captions(network, start) => self.run(network, start.clone(), settings, only).await,
         };
         x_pred.map_err(words)
     }
 }
 
 impl Subject {
-    async fn new(bytes: &[u8], on: &str) -> Result<Self> {
+    async fn new(bytes: &[u8], on: &str, is_stock: bool) -> Result<Self> {
         let choice = if on == "webgpu" { DeviceChoice::Wgpu(None) } else { DeviceChoice::Cpu };
         let opened = device::open(&choice).await?;
         let network = match checkpoint::kind(bytes)? {
             Kind::Pictures => Network::Pictures(checkpoint::load_network(bytes, &opened.device)?, None),
             Kind::Captions => Network::Captions(checkpoint::load_captioner(bytes, &opened.device)?, None),
         };
-        Ok(Self { opened, network })
+        Ok(Self { opened, is_stock, network })
     }
 
     fn begin(&mut self, batch: usize) -> Result<()> {
@@ -101,22 +103,27 @@ impl Subject {
         }
         Ok(())
     }
-}
 
-async fn run<const D: usize>(
-    denoiser: &dyn Denoiser<D>,
-    start: Option<Start<D>>,
-    settings: Settings,
-    only: usize,
-) -> Result<Vec<f32>> {
-    let Start { state, condition } = start.ok_or("a chain has to be prepared first")?;
-    let mut left = only;
-    let x_pred = Chain::new(settings, condition, state)?.run(denoiser, |_| {
-        left -= 1;
-        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
-    let data = x_pred.into_data_async().await.map_err(|error| format!("{error:?}"))?;
-    Ok(data.try_to_vec().map_err(|error| format!("{error:?}"))?)
+    async fn run<const D: usize>(
+        &self,
+        denoiser: &dyn Denoiser<D>,
+        start: Option<Start<D>>,
+        settings: Settings,
+        only: usize,
+    ) -> Result<Vec<f32>> {
+        let Start { state, condition } = start.ok_or("a chain has to be prepared first")?;
+        let mut chain = Chain::new(settings, condition, state)?;
+        let mut left = only;
+        let mut run = || {
+            chain.run(denoiser, |_| {
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+        };
+        let x_pred = if self.is_stock { with_twins(run) } else { run() }?;
+        let data = x_pred.into_data_async().await.map_err(|error| format!("{error:?}"))?;
+        Ok(data.try_to_vec().map_err(|error| format!("{error:?}"))?)
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` wants it")]

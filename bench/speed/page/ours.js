@@ -6,9 +6,9 @@ import { bytes, timed } from "./watch.js";
 let subject;
 let prepared;
 
-export async function load({ model, device }) {
+export async function load({ model, device, stock }) {
   await start();
-  subject = await Subject.load(await bytes(`models/${model}.safetensors`), device);
+  subject = await Subject.load(await bytes(`models/${model}.safetensors`), device, stock ?? false);
   return {};
 }
 
