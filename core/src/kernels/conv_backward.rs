@@ -14,13 +14,13 @@ use super::{
     conv::{Padded, Run, Shape},
     norm::sum,
     vectors::in_vectors,
-    winograd_backward,
+    winograd,
 };
 
 /// The gradient of the weights, `[to, from, size, size]`.
 pub(super) fn w_backward(shape: Shape, x: &[f32], dy: &[f32]) -> Vec<f32> {
-    if winograd_backward::fits(shape) {
-        return winograd_backward::w_backward(shape, x, dy);
+    if winograd::backward::fits(shape) {
+        return winograd::backward::w_backward(shape, x, dy);
     }
     Arch::new().dispatch(Weights { shape, x, dy })
 }

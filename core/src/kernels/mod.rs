@@ -6,7 +6,7 @@
 //! | kernel | what it does |
 //! |---|---|
 //! | `conv`, `conv_backward`, `packed` | convolutions, their gradients, their weights as they want them |
-//! | `winograd`, `winograd_backward` | those of 3 × 3 taps with a quarter of the multiplications |
+//! | `winograd` | those of 3 × 3 taps with a quarter of the multiplications |
 //! | `norm` | group normalisation with all that follows it |
 //! | `product` | matrix products: linear layers, convolutions of one pixel |
 //! | `attention` | attention of tokens and of pixels |
@@ -38,7 +38,6 @@ mod tokens;
 mod tracked;
 mod vectors;
 mod winograd;
-mod winograd_backward;
 
 use std::cell::Cell;
 

@@ -26,6 +26,9 @@ const MOST_SHEETS: usize = 200;
 /// How many losses are told to scripts.
 const MOST_LOSSES: usize = 20;
 
+/// What stands above and below the samples, in points.
+const AROUND_SHEET: f32 = 80.0;
+
 /// What the run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pace {
@@ -227,8 +230,9 @@ impl Train {
                 Pace::None | Pace::Ended => {}
             }
             if self.pace != Pace::None {
+                let text = if self.pace == Pace::Ended { "Close run" } else { "Stop" };
                 let hint = "End the run. You can go on from its last step afterwards";
-                ask("Stop", hint, TrainingCommand::Stop);
+                ask(text, hint, TrainingCommand::Stop);
                 let hint = "A file that training can go on from; open it in this panel to do so";
                 self.is_saving |= ask("Save checkpoint", hint, TrainingCommand::Save);
                 let hint = "The averaged network as a smaller file, to make pictures with";
@@ -299,15 +303,18 @@ impl Train {
         }
         if controls::is_narrow(ui) {
             self.curves.ui(ui, 150.0);
+            ui.set_max_width(ui.available_width().min(460.0));
             self.sheet_ui(ui);
         } else {
-            let side = (0.45 * ui.available_width()).clamp(200.0, 460.0);
+            // As large as there is room in the window.
+            let room = ui.clip_rect().bottom() - ui.cursor().top() - AROUND_SHEET;
+            let side = (0.55 * ui.available_width()).min(room).clamp(200.0, 900.0);
             ui.horizontal_top(|ui| {
                 ui.vertical(|ui| {
                     ui.set_width(side);
                     self.sheet_ui(ui);
                 });
-                ui.vertical(|ui| self.curves.ui(ui, 0.5 * side));
+                ui.vertical(|ui| self.curves.ui(ui, 0.56 * side));
             });
         }
     }
@@ -320,7 +327,7 @@ impl Train {
             return;
         };
         ui.strong(format!("Samples after {} steps", sheet.n_steps));
-        self.view.show(ui, "samples of the network in training", &sheet.pictures, ui.available_width().min(460.0));
+        self.view.show(ui, "samples of the network in training", &sheet.pictures, ui.available_width());
         if let Some(text) = quality::words(sheet.score) {
             ui.label(text);
         }

@@ -1,4 +1,4 @@
-//! The gradient of a convolution's weights by Winograd's trick, `winograd` backwards.
+//! The gradient of a convolution's weights by Winograd's trick: `winograd` backwards.
 //!
 //! What the tiles of pictures and those of the outputs' gradient have in common is summed in Winograd's form, Gᵀ·[(Bᵀ·d·B) ⊙ (A·dy·Aᵀ)]·G: for each of the
 //! 36 numbers of a tile, a matrix product over all tiles. Every core sums over pictures of its own.
@@ -15,20 +15,22 @@ use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
-    conv::{Run, Shape},
-    winograd::{self, Grid, INPUTS, Inputs, MOST_LANES, NUMBERS, PAIR, SIDE, interleave, room_for, row},
+    Grid, INPUTS, MOST_LANES, NUMBERS, PAIR, SIDE,
+    inputs::{Inputs, interleave},
+    room_for, row,
 };
+use crate::kernels::conv::{Run, Shape};
 
 /// Over fewer tiles it takes longer to transform the sums than to make them.
 const FEWEST_TILES: usize = 64;
 
 /// Whether the gradient of a convolution's weights is one of these.
-pub(super) fn fits(shape: Shape) -> bool {
-    winograd::fits(shape) && shape.batch * Grid::of(shape).of_picture() >= FEWEST_TILES
+pub(in crate::kernels) fn fits(shape: Shape) -> bool {
+    super::fits(shape) && shape.batch * Grid::of(shape).of_picture() >= FEWEST_TILES
 }
 
 /// The gradient of the weights, `[to, from, 3, 3]`.
-pub(super) fn w_backward(shape: Shape, x: &[f32], dy: &[f32]) -> Vec<f32> {
+pub(in crate::kernels) fn w_backward(shape: Shape, x: &[f32], dy: &[f32]) -> Vec<f32> {
     Arch::new().dispatch(Weights { shape, x, dy })
 }
 
