@@ -306,9 +306,8 @@ async fn write<C: NetworkConfig>(
     let mut named = Vec::new();
     for (group, tensors) in groups {
         for ((name, shape), tensor) in parameters.iter().zip(tensors) {
-            let data = tensor.to_data_async().await.map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
-            let values: Vec<f32> =
-                data.try_to_vec().map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
+            let data = tensor.to_data_async().await.map_err(|error| CheckpointError::Readback(error.to_string()))?;
+            let values: Vec<f32> = data.try_to_vec().map_err(|error| CheckpointError::Readback(error.to_string()))?;
             named.push((format!("{group}.{name}"), shape.clone(), values));
         }
     }
@@ -389,7 +388,7 @@ fn open<C: NetworkConfig>(bytes: &[u8]) -> Result<(Header<C>, SafeTensors<'_>), 
 /// Before a network of the claimed size is made: the file must have that many weights, of two bytes at least.
 fn check_size<C: NetworkConfig>(config: &TrainConfig<C>, bytes: &[u8]) -> Result<(), String> {
     let n_parameters = config.network.n_parameters();
-    if bytes.len() / 2 < n_parameters {
+    if bytes.len() as u64 / 2 < n_parameters {
         return Err(format!("it claims {n_parameters} weights, more than its {} bytes can hold", bytes.len()));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The one error of the mathematics: a number or a shape, given by a person, that cannot be used.
+//! The one error of the mathematics: a number or a shape, given by a person, that cannot be used, or numbers that a device has lost.
 
 use std::fmt::Display;
 
@@ -26,12 +26,20 @@ pub enum Error {
         /// The shape that would fit, in words.
         expected: String,
     },
+    /// The device failed while it worked.
+    #[error("the device did not return its numbers: {0}; try again, or start with the device `cpu`")]
+    Readback(String),
 }
 
 impl Error {
     /// The error for a number outside its range.
     pub(crate) fn argument(name: &'static str, value: impl Display, allowed: impl Into<String>) -> Self {
         Self::Argument { name, value: format!("{value}"), allowed: allowed.into() }
+    }
+
+    /// The error for numbers that do not come back from their device.
+    pub(crate) fn readback(error: impl Display) -> Self {
+        Self::Readback(error.to_string())
     }
 
     /// The error for a shape that does not fit.

@@ -86,7 +86,7 @@ fn the_paper_s_networks_have_the_paper_s_size() {
     // The count agrees with networks that are really made, the paper's own for CIFAR-10 among them.
     for config in [config(Output::Linear), config(Output::SoftmaxFactorised), UNetConfig::cifar10()] {
         let real = config.init(0, &Device::flex()).unwrap().layers.num_params();
-        assert_eq!(config.n_parameters(), real, "{config:?}");
+        assert_eq!(config.n_parameters(), real as u64, "{config:?}");
     }
 }
 

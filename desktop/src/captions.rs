@@ -18,9 +18,6 @@ use bit_diffusion::{
 
 use crate::{captioned::open_coco, cli::CaptionDataArguments, data::Split};
 
-/// The seeds of the shapes to train and to test on.
-const SHAPES_SEEDS: [u64; 2] = [0, 1];
-
 /// The vocabulary of a preset with these data: what `--tokenizer` says, or else what the preset is meant for.
 pub(crate) fn vocabulary(
     preset: CaptionPreset,
@@ -86,8 +83,8 @@ pub(crate) fn open(
     let mut features = None;
     let pictures: Box<dyn CaptionedPictures> = match folder {
         None if size == shapes::SIZE => Box::new(match split {
-            Split::Train => CaptionedShapes::train(SHAPES_SEEDS[0]),
-            Split::Test => CaptionedShapes::test(SHAPES_SEEDS[1]),
+            Split::Train => CaptionedShapes::train(shapes::SEEDS[0]),
+            Split::Test => CaptionedShapes::test(shapes::SEEDS[1]),
         }),
         None => bail!("the captioner sees {size} × {size} pixels, the shapes have fewer; name a folder with --data"),
         Some(folder) => {

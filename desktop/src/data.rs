@@ -11,12 +11,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use bit_diffusion::data::{
-    Concat, Padded, Pictures, cifar10::Cifar10, folder, folder::Folder, imagenet64::ImageNet64, mnist::Mnist,
+    Concat, Padded, Pictures, cifar10::Cifar10, folder, folder::Folder, imagenet64::ImageNet64, mnist::Mnist, shapes,
     shapes::Shapes,
 };
-
-/// The seeds of the shapes to train and to test on.
-const SHAPES_SEEDS: [u64; 2] = [0, 1];
 
 /// The largest picture file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -39,7 +36,7 @@ pub enum Split {
 /// which are cut and resized. A folder of picture files without `train` and `test` (or `val`) has the same for both splits.
 pub fn open(dir: Option<&Path>, split: Split, size: usize, channels: usize) -> Result<Box<dyn Pictures>> {
     let Some(dir) = dir else {
-        let shapes = Shapes::new(SHAPES_SEEDS[split as usize]);
+        let shapes = Shapes::new(shapes::SEEDS[split as usize]);
         return fitting(Box::new(shapes), size, channels).context(
             "the shapes do not fit; name a folder of pictures, or use a network of 16 × 16 pixels and 3 channels",
         );

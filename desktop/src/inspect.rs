@@ -81,7 +81,7 @@ pub(crate) fn presets(name: Option<&str>) -> Result<()> {
     }
     let mut out = String::new();
     writeln!(out, "{:<28}{:>9}{:>10}  what it is", "preset", "weights", "steps")?;
-    let mut line = |label: &str, n_parameters: usize, n_steps: usize, about: &str| {
+    let mut line = |label: &str, n_parameters: u64, n_steps: usize, about: &str| {
         writeln!(out, "{label:<28}{:>9}{n_steps:>10}  {about}", format!("{:.1} M", n_parameters as f64 / 1e6))
     };
     for preset in Preset::ALL {

@@ -13,6 +13,7 @@ use bit_diffusion::{
     rng::Rng,
     sampler::{Chain, Settings, State, Step},
 };
+use bit_diffusion_ui::batch_size;
 use burn::tensor::{Device, Tensor};
 use serde::Serialize;
 
@@ -25,9 +26,6 @@ use crate::{
     save::write_atomically,
     sheet::{self, Pictures},
 };
-
-/// The most pixels that are worked on at once, over all pictures of a batch: memory grows with them.
-const MAX_BATCH_PIXELS: usize = 1 << 16;
 
 /// The most pictures and the most frames of a GIF.
 const GIF_PICTURES: usize = 16;
@@ -100,9 +98,13 @@ pub(crate) fn draw(
     Ok(Some(Samples { pictures, classes, n_evaluations }))
 }
 
-/// How many pictures are worked on at once.
-pub(crate) fn batch_size(size: usize) -> usize {
-    (MAX_BATCH_PIXELS / (size * size)).clamp(1, 256)
+/// Refuses guidance of a model that knows no classes: it would change nothing.
+pub(crate) fn check_guidance(n_classes: usize, guidance: f64) -> Result<()> {
+    #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
+    if n_classes == 0 && guidance != 1.0 {
+        bail!("this model has no classes to guide towards; leave --guidance out");
+    }
+    Ok(())
 }
 
 fn no_pictures(network: &UNet) -> Pictures {
@@ -153,10 +155,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
         files::check_out(path)?;
     }
     let n_classes = header.config.network.n_classes;
-    #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
-    if n_classes == 0 && arguments.guidance != 1.0 {
-        bail!("this model has no classes to guide towards; leave --guidance out");
-    }
+    check_guidance(n_classes, arguments.guidance)?;
     let request = Request { settings, n: arguments.n, seed: arguments.seed, class: arguments.class };
 
     let opened = pollster::block_on(device::open(&arguments.device))?;

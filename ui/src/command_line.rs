@@ -7,8 +7,14 @@ use bit_diffusion::{
     model::Method,
 };
 
-/// The most pixels that the command line works on at once. Past them it makes batches, each with noise of its own.
+/// The most pixels that the command line works on at once, over all pictures of a batch: memory grows with them.
 const MAX_BATCH_PIXELS: usize = 1 << 16;
+
+/// How many pictures of a size the command line works on at once. Past them it makes batches, each with noise of its own.
+#[must_use]
+pub fn batch_size(size: usize) -> usize {
+    (MAX_BATCH_PIXELS / (size * size)).clamp(1, 256)
+}
 
 /// The line that makes the pictures of a chain and writes them to the file `out`. `name` is that of an opened model's file.
 ///
@@ -24,7 +30,7 @@ pub fn command_line(request: &ChainRequest, info: &ModelInfo, name: &str, out: &
     if request.branch.is_some() {
         return Err("the command line makes chains from noise only, not branches");
     }
-    if request.n > 1 && request.n * info.size * info.size > MAX_BATCH_PIXELS {
+    if request.n > batch_size(info.size) {
         return Err("the command line would make so many pictures in several batches; ask for fewer");
     }
     let settings = &request.settings;

@@ -33,7 +33,7 @@ use panels::Panes;
 use session::{Session, slots};
 
 pub use appearance::{WindowSize, kept_window};
-pub use command_line::{caption_line, command_line};
+pub use command_line::{batch_size, caption_line, command_line};
 pub use panel::Panel;
 pub use session::{BindTexture, Link};
 

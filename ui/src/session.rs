@@ -162,8 +162,8 @@ impl Session {
 
     /// Brings a model that needs no file into use; others are not there when the program starts.
     pub fn restore_model(&mut self, model: ModelId) {
-        if let ModelId::Perfect(Perfect { n_scenes, trust, .. }) = model {
-            let is_usable = (1..=Perfect::MAX_SCENES).contains(&n_scenes) && (0.0..=0.01).contains(&trust);
+        if let ModelId::Perfect(perfect) = model {
+            let is_usable = perfect.validate().is_ok() && (0.0..=0.01).contains(&perfect.trust);
             let listed = self.models.iter_mut().find(|listed| matches!(listed.id, ModelId::Perfect(_)));
             if let (true, Some(listed)) = (is_usable, listed) {
                 listed.id = model;

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Captioned, CaptionedPictures, DataError,
-    folder::read_square,
+    folder::{MAX_SIDE, read_square},
     records::read_at,
     tar::{Member, members},
 };
@@ -40,8 +40,9 @@ impl<R: Read + Seek> Coco<R> {
         size: usize,
     ) -> Result<Self, DataError> {
         let mismatch = |reason: String| Err(DataError::Mismatch { reason });
-        if size == 0 {
-            return mismatch("the pictures would have no pixels".to_owned());
+        if !(1..=MAX_SIDE as usize).contains(&size) {
+            let allowed = format!("must have 1 to {MAX_SIDE} each way");
+            return mismatch(format!("the pictures would have {size} × {size} pixels, but {allowed}"));
         }
         let mut captions = read_table(table, table_file)?;
         let mut examples = Vec::new();

@@ -167,6 +167,9 @@ pub struct Shapes {
     rng: Rng,
 }
 
+/// The seeds of the scenes that networks learn from, and of those that they are tested on.
+pub const SEEDS: [u64; 2] = [0, 1];
+
 impl Shapes {
     /// The data set of a seed: example `i` is the scene of stream `i` of the seed.
     #[must_use]

@@ -14,7 +14,6 @@ use super::{
     desk::{Desk, Status},
     kept::condition,
     model::Model,
-    single::{Piece, SingleChain},
     view::{sheet, symbols, view},
 };
 use crate::{
@@ -26,7 +25,7 @@ use crate::{
     error::check_number,
     objective::corrupt,
     rng::Rng,
-    sampler::{Chain, Settings, State},
+    sampler::{Chain, Piece, Settings, SingleChain, State},
     self_cond::Memory,
 };
 
@@ -141,6 +140,7 @@ fn begin(request: &Arc<BigStepRequest>, slot: Slot, desk: &mut Desk) -> Result<B
     validate(request)?;
     let model = desk.model(request.model)?;
     let version = desk.version(request.model)?;
+    model.info.check_room(request.clean.as_ref().map_or(request.n, |sheet| sheet.n))?;
     let clean = clean(request, &model)?;
     let job = StartedJob::BigStep(request.clone());
     desk.events.push_back(Event::Started { slot, job, model: model.info.clone() });

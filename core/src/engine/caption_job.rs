@@ -6,11 +6,11 @@ use super::{
     EngineError, Event, Slot,
     captions::{CaptionModel, CaptionRequest, CaptionStep, Looked, Seen},
     desk::{Desk, Status},
-    single::{Piece, SingleChain},
 };
 use crate::{
+    Error,
     model::{Condition, Method, Writing},
-    sampler::{Chain, State},
+    sampler::{Chain, Piece, SingleChain, State},
 };
 
 /// Captions under way.
@@ -40,12 +40,12 @@ impl CaptionJob {
         Self { request: self.request.clone(), under_way: None }
     }
 
-    /// Makes at most one evaluation.
+    /// Looks at the pictures, or makes one evaluation.
     pub async fn advance(&mut self, slot: Slot, desk: &mut Desk) -> Result<Status, EngineError> {
-        if self.under_way.is_none() {
+        let Some(UnderWay { model, pictures, way }) = &mut self.under_way else {
             self.under_way = Some(begin(&self.request, slot, desk).await?);
-        }
-        let UnderWay { model, pictures, way } = self.under_way.as_mut().expect("it was just begun");
+            return Ok(Status::Going);
+        };
         let (step, is_done) = match way {
             Way::Bits(chain) => {
                 desk.count_evaluation();
@@ -53,7 +53,7 @@ impl CaptionJob {
                     Piece::Part | Piece::Evaluation | Piece::End => return Ok(Status::Going),
                     Piece::Step(step) => {
                         let bits = step.x_pred.into_data_async().await;
-                        let bits = bits.map_err(EngineError::readback)?;
+                        let bits = bits.map_err(Error::readback)?;
                         let bits: Vec<f32> = bits.iter::<f32>().collect();
                         let captions = model.read_bits(&bits, pictures)?;
                         let n_evaluations = step.next.memory.n_evaluations;

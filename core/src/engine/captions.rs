@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use burn::tensor::{Device, Tensor};
 
-use super::{EngineError, ModelId, PictureSheet, desk::n_at_once};
+use super::{EngineError, ModelId, PictureSheet};
 use crate::{
     Error,
     bits::Codec,
@@ -21,7 +21,7 @@ use crate::{
         features::{EncoderConfig, ImageEncoder},
     },
     pause::pause,
-    sampler::Settings,
+    sampler::{Settings, n_at_once},
     schedule::Schedule,
     text::{TextError, Tokenizer},
 };
@@ -80,7 +80,7 @@ pub struct CaptionerInfo {
     /// The token that ends a caption.
     pub eos: u32,
     /// The number of weights.
-    pub n_parameters: usize,
+    pub n_parameters: u64,
     /// The schedule it was trained with, the one to sample with.
     pub schedule: Schedule,
     /// The name of the data it was trained on.

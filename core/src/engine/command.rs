@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{CaptionRequest, PictureSheet};
 use crate::{
-    bits::Encoding,
+    Error,
+    bits::{Codec, Encoding},
     checkpoint::Precision,
     data::Pictures,
     demo::Demo,
@@ -152,6 +153,17 @@ pub struct Perfect {
 impl Perfect {
     /// The most scenes: their analog bits then take 100 MB.
     pub const MAX_SCENES: usize = 4096;
+
+    /// Checks that there is room for so many scenes; the longer the code of a colour value, the fewer.
+    pub fn validate(&self) -> Result<(), Error> {
+        let bits = Codec::pixels(self.encoding).bits_per_symbol();
+        let most = Self::MAX_SCENES * 8 / bits.max(8);
+        if !(1..=most).contains(&self.n_scenes) {
+            let allowed = format!("from 1 to {most}, written as {}", self.encoding.label());
+            return Err(Error::argument("number of scenes", self.n_scenes, allowed));
+        }
+        Ok(())
+    }
 }
 
 impl Default for Perfect {
@@ -302,11 +314,8 @@ pub struct TrainRequest {
 
 /// What a training run learns.
 pub enum TrainData {
-    /// The shapes world.
-    Shapes {
-        /// The seed of its scenes.
-        seed: u64,
-    },
+    /// The shapes world, those scenes of it that are there to learn from.
+    Shapes,
     /// Picture files (PNG or JPEG), each with its name; they have no classes.
     Files(Vec<(String, Arc<[u8]>)>),
     /// Any other data set.
@@ -316,7 +325,7 @@ pub enum TrainData {
 impl fmt::Debug for TrainData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shapes { seed } => f.debug_struct("Shapes").field("seed", seed).finish(),
+            Self::Shapes => write!(f, "Shapes"),
             Self::Files(files) => write!(f, "Files({})", files.len()),
             Self::Set(set) => write!(f, "Set({})", set.n_examples()),
         }

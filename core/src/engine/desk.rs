@@ -18,26 +18,13 @@ use super::{
     model::{Model, Models},
     training::Training,
 };
-
-/// Weights times pixels that the processor gets through in some 40 ms, on one thread of a browser.
-const PRODUCTS_AT_ONCE: usize = 500_000_000;
+use crate::sampler::n_at_once;
 
 /// Whether a job needs another turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Going,
     Done,
-}
-
-/// How many examples a network may be given at a time. In a browser, on the page's own thread, the processor has to hand it back before
-/// a person notices; everywhere else all of them.
-///
-/// It follows from the network and the size of its pictures alone, so that a chain is the same every time to the last bit.
-pub(super) fn n_at_once(n_parameters: usize, size: usize, device: &Device) -> usize {
-    if cfg!(not(target_arch = "wasm32")) || *device != Device::flex() {
-        return usize::MAX;
-    }
-    (PRODUCTS_AT_ONCE / (n_parameters * size * size).max(1)).max(1)
 }
 
 /// What all jobs share.

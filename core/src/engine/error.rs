@@ -1,6 +1,5 @@
 //! Why the engine cannot do something.
 
-use super::ModelId;
 use crate::{
     Error, checkpoint::CheckpointError, data::DataError, demo::Demo, device::DeviceError, metrics::MetricError,
     model::features::FeatureError, train::RunError,
@@ -10,7 +9,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// A number or a shape that cannot be used.
+    /// A number or a shape that cannot be used, or a device that failed while it worked.
     #[error(transparent)]
     Argument(#[from] Error),
     /// A file that is no model.
@@ -29,8 +28,8 @@ pub enum EngineError {
     #[error(transparent)]
     Open(#[from] DeviceError),
     /// A model that is not there.
-    #[error("the model {0:?} is not open (any more); open its file again, or choose another model")]
-    NoModel(ModelId),
+    #[error("this model is not open (any more); open its file again, or choose another model")]
+    NoModel,
     /// A demo model whose file has yet to be brought.
     #[error("the demo model {0} is not here yet; it has to be fetched first")]
     Absent(Demo),
@@ -78,14 +77,4 @@ pub enum EngineError {
         /// What the network takes.
         expected: String,
     },
-    /// The device failed while it worked.
-    #[error("the device did not return its numbers: {0}; try again, or start with the device `cpu`")]
-    Device(String),
-}
-
-impl EngineError {
-    /// The error of a readback.
-    pub(super) fn readback(error: impl std::fmt::Debug) -> Self {
-        Self::Device(format!("{error:?}"))
-    }
 }

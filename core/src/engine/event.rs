@@ -12,6 +12,7 @@ use super::{
     BigStepRequest, CaptionRequest, CaptionStep, CaptionerInfo, ChainRequest, LiveStep, ModelId, Slot, SweepRequest,
 };
 use crate::{
+    Error,
     bits::{Codec, Encoding},
     checkpoint::Header,
     data::shapes::ShapesScore,
@@ -224,12 +225,15 @@ pub struct ModelInfo {
     /// The number of classes; 0 for none.
     pub n_classes: usize,
     /// The number of weights; 0 for a perfect denoiser.
-    pub n_parameters: usize,
+    pub n_parameters: u64,
     /// The schedule it was trained with, the one to sample with.
     pub schedule: Schedule,
     /// What its pictures can be measured by.
     pub measure: Measure,
 }
+
+/// The most numbers of a state: 256 MB, of which a chain has several.
+const MAX_STATE: usize = 1 << 26;
 
 impl ModelInfo {
     /// How colour values are written.
@@ -242,6 +246,19 @@ impl ModelInfo {
     #[must_use]
     pub fn state_shape(&self, n: usize) -> [usize; 4] {
         [n, self.channels * self.codec.bits_per_symbol(), self.size, self.size]
+    }
+
+    /// `Ok` if there is room for the states of `n` samples: a file may claim pictures of any size.
+    pub fn check_room(&self, n: usize) -> Result<(), Error> {
+        let one = self.state_shape(1).into_iter().fold(1, usize::saturating_mul);
+        let (most, size) = (MAX_STATE / one, self.size);
+        if n <= most {
+            return Ok(());
+        }
+        Err(match most {
+            0 => Error::argument("picture size", size, "smaller: there is no room for the bits of one picture"),
+            _ => Error::argument("number of samples", n, format!("at most {most} of {size} × {size} pixels")),
+        })
     }
 
     /// Whether a state of one can be continued by the other.

@@ -12,13 +12,12 @@ use super::{
     ChainRequest, Classes, EngineError, Frame, LiveStep, ModelInfo, Slot,
     live::Canvas,
     model::Model,
-    single::{Piece, SingleChain},
     view::{halves, tensor, view},
 };
 use crate::{
     Error,
     model::Condition,
-    sampler::{Chain, Settings, State, Step},
+    sampler::{Chain, Piece, Settings, SingleChain, State, Step},
     self_cond::{Memory, SelfCond},
 };
 
@@ -131,6 +130,7 @@ impl KeptChain {
     /// A chain without steps yet.
     pub fn new(request: Arc<ChainRequest>, info: ModelInfo, start: Option<Start>) -> Result<Self, Error> {
         let span = Span::of(&request)?;
+        info.check_room(request.n)?;
         Ok(Self { request, info, span, start, steps: VecDeque::new(), n_dropped: 0, live: None })
     }
 

@@ -24,7 +24,6 @@ mod live;
 mod model;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
-mod single;
 mod sweep_job;
 mod training;
 mod view;
@@ -48,7 +47,7 @@ use self::{
     live::Canvas,
     model::Models,
     sweep_job::SweepJob,
-    training::Order,
+    training::{Order, Training},
     view::sheet,
 };
 pub use self::{
@@ -327,7 +326,7 @@ impl Engine {
                 self.desk.events.push_back(Event::Failed { slot, message: error.to_string() });
             }
         }
-        let is_running = self.desk.training.as_ref().is_some_and(training::Training::is_running);
+        let is_running = self.desk.training.as_ref().is_some_and(Training::is_running);
         if (is_running || !self.orders.is_empty()) && !self.turns.contains(&Turn::Training) {
             self.turns.push_back(Turn::Training);
         }
@@ -374,10 +373,7 @@ impl Engine {
         let mut training_waits = String::new();
         if let Some(training) = &mut self.desk.training {
             let slot = training.slot;
-            training_waits = match training.move_to(&self.desk.device) {
-                Ok(step) => format!("; training waits at its last checkpoint, step {step}: resume it there"),
-                Err(error) => format!("; training cannot go on: {error}"),
-            };
+            training_waits = back_to_checkpoint(training, &self.desk.device);
             self.desk.events.push_back(Event::Training { slot, event: TrainingEvent::Paused });
         }
         self.current = None;
@@ -398,12 +394,19 @@ impl Engine {
             return;
         }
         self.spare = None;
-        let message = format!("this job failed ({reason}); all others go on. Try it with other settings, or report it");
+        let mut message =
+            format!("this job failed ({reason}); all others go on. Try it with other settings, or report it");
         let slot = match self.current.take() {
             Some(Turn::Slot(slot)) => Some(slot),
             Some(Turn::Training) => {
                 self.pause_training();
-                self.desk.training.as_ref().map(|training| training.slot)
+                let device = self.desk.device.clone();
+                self.desk.training.as_mut().map(|training| {
+                    if !training.is_whole() {
+                        message += &back_to_checkpoint(training, &device);
+                    }
+                    training.slot
+                })
             }
             None => None,
         };
@@ -411,6 +414,14 @@ impl Engine {
         if !self.orders.is_empty() {
             self.put_first(Turn::Training);
         }
+    }
+}
+
+/// Lets a run wait at its last checkpoint, on a device, and says so.
+fn back_to_checkpoint(training: &mut Training, device: &Device) -> String {
+    match training.move_to(device) {
+        Ok(step) => format!("; training waits at its last checkpoint, step {step}: resume it there"),
+        Err(error) => format!("; training cannot go on: {error}"),
     }
 }
 

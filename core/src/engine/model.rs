@@ -54,11 +54,9 @@ impl Model {
 
     /// The perfect denoiser of some scenes.
     pub fn perfect(perfect: Perfect, device: &Device) -> Result<Self, Error> {
+        perfect.validate()?;
         let Perfect { n_scenes, encoding, trust } = perfect;
-        if !(1..=Perfect::MAX_SCENES).contains(&n_scenes) {
-            return Err(Error::argument("number of scenes", n_scenes, format!("from 1 to {}", Perfect::MAX_SCENES)));
-        }
-        let codec = Codec::new(encoding, 256, 1.0)?;
+        let codec = Codec::pixels(encoding);
         let mut rng = Rng::new(0);
         let pixels: Vec<u32> = (0..n_scenes).flat_map(|_| Scene::random(&mut rng).render()).collect();
         let points = codec.encode_tensor(&pixels, [n_scenes, 3, SIZE, SIZE], device)?;
@@ -136,7 +134,7 @@ impl Models {
             ModelId::Opened(number) => match self.opened.get(number as usize) {
                 Some(Some(Source::Given(model))) => return Ok(model.clone()),
                 Some(Some(Source::File { name, bytes })) => of_file(name, bytes, device)?.0,
-                Some(None) | None => return Err(EngineError::NoModel(id)),
+                Some(None) | None => return Err(EngineError::NoModel),
             },
         };
         Ok(Rc::new(model))
@@ -152,9 +150,9 @@ impl Models {
             ModelId::Demo(demo) => CaptionModel::of_file(demo.label(), self.bytes_of(demo)?, encoder, device)?,
             ModelId::Opened(number) => match self.opened.get(number as usize) {
                 Some(Some(Source::File { name, bytes })) => CaptionModel::of_file(name, bytes, encoder, device)?,
-                _ => return Err(EngineError::NoModel(id)),
+                _ => return Err(EngineError::NoModel),
             },
-            ModelId::Perfect(_) | ModelId::Training => return Err(EngineError::NoModel(id)),
+            ModelId::Perfect(_) | ModelId::Training => return Err(EngineError::NoModel),
         };
         self.captioners.push((id, made.clone()));
         Ok(made)

@@ -50,21 +50,29 @@ impl Handle {
         let evaluations = Arc::new(AtomicU64::new(0));
         let counted = evaluations.clone();
         let thread = thread::Builder::new().name("engine".to_owned()).stack_size(STACK_BYTES).spawn(move || {
-            let mut engine = make();
-            engine.desk.evaluations = counted;
-            drive(&mut engine, &to_engine, |event| {
+            let tell = |event| {
                 // Nobody listens any more: the next command will not come either.
                 let is_heard = from_engine.send(event).is_ok();
                 wake();
                 is_heard
-            });
+            };
+            let end = catch_unwind(AssertUnwindSafe(|| {
+                let mut engine = make();
+                engine.desk.evaluations = counted;
+                drive(&mut engine, &to_engine, tell);
+            }));
+            if let Err(panic) = end {
+                let reason = reason(panic.as_ref());
+                let cure = "start the program again, with the device `cpu` if that does not help";
+                tell(Event::Failed { slot: None, message: format!("the engine has stopped ({reason}); {cure}") });
+            }
         })?;
         Ok(Self { commands: Some(commands), events, evaluations, thread: Some(thread) })
     }
 
     /// Sends a command.
     pub fn send(&self, command: Command) {
-        // The thread ends only with this handle.
+        // If the thread has ended before this handle, its last event said why.
         if let Some(commands) = &self.commands {
             let _ = commands.send(command);
         }

@@ -8,12 +8,11 @@ use super::{
     desk::{Desk, Status},
     kept::condition,
     model::Model,
-    single::{Piece, SingleChain},
     view::view,
 };
 use crate::{
     Error,
-    sampler::{Chain, Settings, State},
+    sampler::{Chain, Piece, Settings, SingleChain, State},
 };
 
 /// A sweep under way.
@@ -130,6 +129,7 @@ fn begin(request: &Arc<SweepRequest>, slot: Slot, desk: &mut Desk) -> Result<Und
         }
     }
     let model = desk.model(request.model)?;
+    model.info.check_room(request.n)?;
     let version = desk.version(request.model)?;
     let settings = |n_steps: usize, td: f64| Settings {
         n_steps,

@@ -6,7 +6,7 @@ use burn::tensor::Device;
 
 use super::{
     ChainRequest, EngineError, Event, Model, ModelInfo, Slot, TrainData, TrainRequest, TrainingCommand, TrainingEvent,
-    desk::{Desk, n_at_once},
+    desk::Desk,
     view::{score, sheet},
 };
 use crate::{
@@ -14,8 +14,9 @@ use crate::{
     data::{
         DataError, Picture, Pictures,
         folder::{Entry, Folder},
-        shapes::Shapes,
+        shapes::{self, Shapes},
     },
+    sampler::n_at_once,
     train::{self, Plan, Run, TrainConfig, Trainer},
 };
 
@@ -179,6 +180,11 @@ impl Training {
         has_changed
     }
 
+    /// Whether no step was broken off in its middle: see [`Trainer::is_whole`].
+    pub fn is_whole(&self) -> bool {
+        self.run.trainer().is_whole()
+    }
+
     /// Goes back to the last checkpoint, on another device, and waits there; says to which step.
     pub fn move_to(&mut self, device: &Device) -> Result<usize, EngineError> {
         self.run = make(&self.config, self.plan, self.last.as_deref(), device)?;
@@ -201,7 +207,7 @@ fn make(config: &TrainConfig, plan: Plan, from: Option<&[u8]>, device: &Device) 
 
 fn pictures(data: TrainData, config: &TrainConfig) -> Result<Box<dyn Pictures>, EngineError> {
     Ok(match data {
-        TrainData::Shapes { seed } => Box::new(Shapes::new(seed)),
+        TrainData::Shapes => Box::new(Shapes::new(shapes::SEEDS[0])),
         TrainData::Set(set) => set,
         TrainData::Files(files) => {
             // Two files may have the same name: they are told apart by their number, which comes first.

@@ -7,6 +7,7 @@ use half::f16;
 
 use super::{EngineError, Measure, ModelInfo, PictureSheet, ShapesScore, View};
 use crate::{
+    Error,
     data::shapes,
     metrics::bits::{Histogram, share_near_modes},
 };
@@ -47,8 +48,8 @@ pub(super) fn tensor(bits: &[f16], shape: [usize; 4], device: &Device) -> Tensor
 }
 
 async fn floats(tensor: Tensor<4>) -> Result<Vec<f32>, EngineError> {
-    let data = tensor.into_data_async().await.map_err(EngineError::readback)?;
-    data.try_to_vec().map_err(EngineError::readback)
+    let data = tensor.into_data_async().await.map_err(Error::readback)?;
+    Ok(data.try_to_vec().map_err(Error::readback)?)
 }
 
 /// Symbols `[n, channels, size, size]` as pictures.

@@ -8,6 +8,7 @@
 
 mod chain;
 mod plan;
+mod single;
 
 use std::str::FromStr;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use chain::{Chain, State, Step};
 pub use plan::{Stage, plan};
+pub(crate) use single::{Piece, SingleChain, n_at_once};
 
 use crate::{Error, error::check_number, schedule::Schedule, self_cond::SelfCond};
 

@@ -5,7 +5,6 @@ use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 use super::{Draw, Kind, Network, NetworkConfig, RunError, SheetStep, TrainConfig, loss};
 use crate::{
     Error,
-    checkpoint::CheckpointError,
     data::{CaptionedPictures, DataError},
     model::{Captioner, CaptionerConfig, CaptionerLayers, Condition, Eye, Method, Padding, Writing},
     rng::Rng,
@@ -95,7 +94,7 @@ impl NetworkConfig for CaptionerConfig {
         self.validate()
     }
 
-    fn n_parameters(&self) -> usize {
+    fn n_parameters(&self) -> u64 {
         self.n_parameters()
     }
 
@@ -282,7 +281,7 @@ impl Network for Captioner {
                 }
                 let symbols = network.codec().decode_tensor(chain.state().memory.x_pred.clone())?;
                 let data = symbols.into_data_async().await;
-                let data = data.map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
+                let data = data.map_err(Error::readback)?;
                 Ok(SheetStep::Done(data.iter::<u32>().collect()))
             }
             CaptionSheet::Tokens(writing, length, end) => {

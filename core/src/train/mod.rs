@@ -13,7 +13,7 @@ mod trainer;
 pub use captions::{CaptionBatch, CaptionData, CaptionPiece, CaptionSheet, ReadFeatures};
 pub use loss::{DEFAULT_SELF_COND_SHARE, Draw, loss};
 pub use network::{Kind, Network, NetworkConfig, SheetStep};
-pub use pictures::Batch;
+pub use pictures::{Batch, Samples};
 pub use run::{Event, Plan, Run, RunError};
 pub(crate) use trainer::Parts;
 pub use trainer::{Progress, TrainConfig, TrainError, Trainer};

@@ -46,7 +46,7 @@ pub trait NetworkConfig: Debug + Clone + PartialEq + Serialize + DeserializeOwne
     fn validate(&self) -> Result<(), Error>;
 
     /// The number of weights, without making them.
-    fn n_parameters(&self) -> usize;
+    fn n_parameters(&self) -> u64;
 
     /// The share of features dropped in training.
     fn dropout(&self) -> f64;
@@ -101,7 +101,7 @@ pub trait Network: Clone + Send + Sync {
         device: &Device,
     ) -> Result<Self::Sheet, RunError>;
 
-    /// Runs the network once for a sheet.
+    /// Makes a step of a sheet, or a part of one: no longer than a person would wait for.
     fn continue_sheet(sheet: &mut Self::Sheet) -> impl Future<Output = Result<SheetStep, RunError>>;
 }
 

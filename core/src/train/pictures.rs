@@ -5,11 +5,10 @@ use burn::tensor::{Device, Tensor};
 use super::{Draw, Kind, Network, NetworkConfig, RunError, SheetStep, TrainConfig, loss};
 use crate::{
     Error,
-    checkpoint::CheckpointError,
     data::Pictures,
     model::{Condition, Layers, UNet, UNetConfig},
     rng::Rng,
-    sampler::{Chain, Settings, State},
+    sampler::{Chain, Piece, Settings, SingleChain, State, n_at_once},
 };
 
 /// Pictures to learn from.
@@ -21,6 +20,12 @@ pub struct Batch {
     pub classes: Vec<usize>,
 }
 
+/// A sheet of samples under way.
+pub struct Samples {
+    network: UNet,
+    chain: SingleChain<4>,
+}
+
 impl NetworkConfig for UNetConfig {
     type Network = UNet;
 
@@ -30,7 +35,7 @@ impl NetworkConfig for UNetConfig {
         self.validate()
     }
 
-    fn n_parameters(&self) -> usize {
+    fn n_parameters(&self) -> u64 {
         self.n_parameters()
     }
 
@@ -49,7 +54,7 @@ impl Network for UNet {
     type Batch = Batch;
     type Piece = (Tensor<4>, Condition);
     type Data = dyn Pictures;
-    type Sheet = (Self, Chain<4>);
+    type Sheet = Samples;
 
     fn layers(&self) -> &Layers {
         &self.layers
@@ -135,17 +140,20 @@ impl Network for UNet {
             _ => Condition::Classes((0..n).map(|i| Some(i % n_classes)).collect()),
         };
         let state = State::from_seed(self.state_shape(n), 0, device);
-        Ok((self, Chain::new(settings, condition, state)?))
+        let at_once = n_at_once(self.config().n_parameters(), self.config().size, device);
+        let chain = Chain::new(settings, condition, state)?;
+        Ok(Samples { network: self, chain: SingleChain::new(chain, at_once) })
     }
 
-    async fn continue_sheet((network, chain): &mut Self::Sheet) -> Result<SheetStep, RunError> {
-        chain.step(network)?;
-        if !chain.is_finished() {
+    async fn continue_sheet(Samples { network, chain }: &mut Samples) -> Result<SheetStep, RunError> {
+        let piece = chain.advance(network)?;
+        let chain = chain.chain();
+        if !matches!(piece, Piece::Step(_)) || !chain.is_finished() {
             return Ok(SheetStep::Going { step: chain.state().step, n_steps: chain.settings().n_steps });
         }
         let symbols = network.config().codec()?.decode_tensor(chain.state().memory.x_pred.clone())?;
         let data = symbols.into_data_async().await;
-        let data = data.map_err(|error| CheckpointError::Readback(format!("{error:?}")))?;
+        let data = data.map_err(Error::readback)?;
         Ok(SheetStep::Done(data.iter::<u32>().collect()))
     }
 }

@@ -62,7 +62,7 @@ pub enum RunError {
     /// The checkpoint cannot be made.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The settings of the sheet cannot be used.
+    /// The sheet cannot be made.
     #[error(transparent)]
     Sheet(#[from] Error),
     /// A caption cannot be read or written.

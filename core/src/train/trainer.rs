@@ -124,7 +124,7 @@ pub struct Progress {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// The pictures or the settings cannot be used.
+    /// The pictures or the settings cannot be used, or the device failed.
     #[error(transparent)]
     Input(#[from] Error),
     /// The loss or its gradient is not a number.
@@ -192,7 +192,7 @@ impl<C: NetworkConfig> Trainer<C> {
         config.validate()?;
         let now = &self.config;
         if (&config.network, config.schedule, config.seed) != (&now.network, now.schedule, now.seed) {
-            return Err(Error::argument("network, schedule or seed", "another one", "the same in all of a run"));
+            return Err(Error::argument("network, schedule or seed", "not that of the run", "what the run began with"));
         }
         self.config = config;
         Ok(())
@@ -202,6 +202,11 @@ impl<C: NetworkConfig> Trainer<C> {
     #[must_use]
     pub fn n_steps(&self) -> usize {
         self.n_steps
+    }
+
+    /// Whether there is an average for every weight. It is not where a step panicked while weights changed: such a trainer is of no use any more.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ema.len() == self.parameters().len()
     }
 
     /// The randomness of the next step, for those who choose its pictures.
@@ -287,11 +292,9 @@ impl<C: NetworkConfig> Trainer<C> {
 
         // One readback for both numbers.
         let norm = sum_of_squares(&gradients, &total_loss.device()).sqrt();
-        let read = Tensor::cat(vec![total_loss, norm], 0).into_data_async().await;
-        let numbers: Vec<f32> = read.ok().and_then(|data| data.try_to_vec().ok()).unwrap_or_default();
-        let &[loss, gradient_norm] = numbers.as_slice() else {
-            return Err(TrainError::NotFinite { step: self.n_steps, loss: f32::NAN, gradient_norm: f32::NAN });
-        };
+        let read = Tensor::cat(vec![total_loss, norm], 0).into_data_async().await.map_err(Error::readback)?;
+        let numbers: Vec<f32> = read.try_to_vec().map_err(Error::readback)?;
+        let [loss, gradient_norm] = [numbers[0], numbers[1]];
         if !loss.is_finite() || !gradient_norm.is_finite() {
             return Err(TrainError::NotFinite { step: self.n_steps, loss, gradient_norm });
         }

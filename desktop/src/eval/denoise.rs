@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use bit_diffusion::{
     data::Pictures as _,
     metrics::bits::bit_error_rate,
@@ -11,12 +11,12 @@ use bit_diffusion::{
     rng::Rng,
     schedule::Schedule,
 };
+use bit_diffusion_ui::batch_size;
 use burn::tensor::{Device, Tensor};
 
 use crate::{
     cli::EvalArguments,
     data::{self, Split},
-    sample::batch_size,
 };
 
 /// The share of wrong bits at one time.
@@ -38,6 +38,9 @@ pub(super) fn bit_errors(
     arguments: &EvalArguments,
 ) -> Result<Vec<BitError>> {
     let config = network.config();
+    if let Some(t) = times.iter().find(|t| !(0.0..=1.0).contains(*t)) {
+        bail!("the time {t} is not from 0 to 1; give --bit-error other times");
+    }
     let codec = config.codec()?;
     let mut pictures = data::open(arguments.data.as_deref(), Split::Test, config.size, config.channels)?;
     let n = arguments.n.min(pictures.n_examples());
@@ -54,6 +57,9 @@ pub(super) fn bit_errors(
         }
         let condition = if config.n_classes > 0 { Condition::Classes(classes) } else { Condition::None };
         let x_0 = codec.encode_tensor(&pixels, [count, config.channels, config.size, config.size], device)?;
+        network
+            .accepts(x_0.dims(), &condition)
+            .context("these data do not fit the model; choose others with --data")?;
         let truth: Vec<f32> = x_0.to_data().iter::<f32>().collect();
         let eps = rng.normal_tensor(x_0.dims(), device);
         for (&t, totals) in times.iter().zip(&mut totals) {

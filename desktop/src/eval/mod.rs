@@ -49,6 +49,7 @@ pub(crate) fn run(arguments: &EvalArguments) -> Result<()> {
         return show(&captions::run(arguments, &opened)?, arguments);
     }
     let header = checkpoint::inspect(&bytes).with_context(in_model)?;
+    sample::check_guidance(header.config.network.n_classes, arguments.guidance)?;
     let grid = grid(arguments, header.config.schedule)?;
     let opened = pollster::block_on(device::open(&arguments.device))?;
     eprintln!("device: {}", opened.description);

@@ -173,7 +173,7 @@ impl TrainForm {
         let config = self.config();
         let n_before = self.origin.as_ref().map_or(0, |origin| origin.header.n_steps);
         let data = match self.data {
-            Data::Shapes => TrainData::Shapes { seed: self.seed },
+            Data::Shapes => TrainData::Shapes,
             Data::Files => {
                 let files = self.files.iter().map(|file| (file.name.clone(), file.bytes.clone()));
                 TrainData::Files(files.collect())

@@ -4,7 +4,6 @@
     clippy::inline_always,
     reason = "vector instructions reach only as far as a function is inlined into pulp's dispatch"
 )]
-#![expect(clippy::needless_range_loop, reason = "rows and columns of small squares are clearer by their numbers")]
 
 use pulp::{Arch, NullaryFnOnce, Simd, WithSimd};
 use rayon::prelude::*;

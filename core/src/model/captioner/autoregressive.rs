@@ -169,8 +169,8 @@ impl Writing {
         let last: Vec<u32> = last.collect();
         let (x, seen) = self.captioner.read(&last, last.len(), self.n_tokens, self.before.take(), &self.picture);
         let scores = log_softmax(self.captioner.finish(x), 2);
-        let read = scores.into_data_async().await.ok().and_then(|data| data.try_to_vec::<f32>().ok());
-        let scores = read.ok_or_else(|| Error::argument("token scores", "lost by the device", "read back"))?;
+        let scores: Vec<f32> =
+            scores.into_data_async().await.map_err(Error::readback)?.try_to_vec().map_err(Error::readback)?;
         self.n_tokens += 1;
 
         let end = self.captioner.config.vocabulary.eos();

@@ -136,17 +136,17 @@ impl Eye {
     }
 
     /// The number of weights of an eye whose tokens have `width` features.
-    pub(super) fn n_parameters(&self, width: usize) -> usize {
-        let conv = |from: usize, to: usize, size: usize| (from * size * size + 1) * to;
+    pub(super) fn n_parameters(&self, width: usize) -> u64 {
+        let conv = |from: usize, to: usize, size: usize| (from * size * size + 1) as u64 * to as u64;
         let stages = match self {
             Self::Features { .. } => 0,
             Self::Convolutions { widths, .. } => {
                 let steps = widths.windows(2).map(|pair| conv(pair[0], pair[1], 3));
-                let blocks = widths.iter().map(|&width| 2 * conv(width, width, 3) + 4 * width);
-                conv(3, widths.first().copied().unwrap_or(0), 3) + steps.chain(blocks).sum::<usize>()
+                let blocks = widths.iter().map(|&width| 2 * conv(width, width, 3) + 4 * width as u64);
+                conv(3, widths.first().copied().unwrap_or(0), 3) + steps.chain(blocks).sum::<u64>()
             }
         };
-        stages + conv(self.channels(), width, 1) + 2 * width
+        stages + conv(self.channels(), width, 1) + 2 * width as u64
     }
 
     pub(super) fn init(&self, width: usize, init: &mut Init<'_>) -> EyeLayers {

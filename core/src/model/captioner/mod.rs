@@ -194,19 +194,19 @@ impl CaptionerConfig {
 
     /// The number of weights, without making them.
     #[must_use]
-    pub fn n_parameters(&self) -> usize {
+    pub fn n_parameters(&self) -> u64 {
         let Ok(codec) = self.codec() else { return 0 };
-        let linear = |from: usize, to: usize| (from + 1) * to;
+        let linear = |from: usize, to: usize| (from + 1) as u64 * to as u64;
         let input = match self.method {
             Method::BitDiffusion => {
                 let time = linear(self.width / 4, self.width) + linear(self.width, self.width);
                 linear(2 * codec.bits_per_symbol(), self.width) + time
             }
             // One more than there are tokens: the beginning.
-            Method::Autoregressive => (codec.alphabet() + 1) * self.width,
+            Method::Autoregressive => linear(codec.alphabet(), self.width),
         };
-        let ends = self.length * self.width + 2 * self.width + linear(self.width, self.n_outputs(&codec));
-        let layers = self.n_layers * Layer::n_parameters(self.width);
+        let ends = (self.length * self.width + 2 * self.width) as u64 + linear(self.width, self.n_outputs(&codec));
+        let layers = self.n_layers as u64 * Layer::n_parameters(self.width);
         self.eye.n_parameters(self.width) + input + layers + ends
     }
 
@@ -489,7 +489,7 @@ mod tests {
                     let network = config.init(0, &Device::flex()).unwrap();
                     let counted: usize =
                         network.parameters().iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
-                    assert_eq!(config.n_parameters(), counted, "{config:?}");
+                    assert_eq!(config.n_parameters(), counted as u64, "{config:?}");
                 }
             }
         }

@@ -101,9 +101,9 @@ impl Layer {
     }
 
     /// The number of weights of such a layer.
-    pub fn n_parameters(width: usize) -> usize {
-        let linear = |from: usize, to: usize| (from + 1) * to;
-        2 * 4 * linear(width, width) + 3 * 2 * width + linear(width, 4 * width) + linear(4 * width, width)
+    pub fn n_parameters(width: usize) -> u64 {
+        let linear = |from: usize, to: usize| (from + 1) as u64 * to as u64;
+        2 * 4 * linear(width, width) + 3 * 2 * width as u64 + linear(width, 4 * width) + linear(4 * width, width)
     }
 
     /// What the tokens of this layer can look at in a picture.

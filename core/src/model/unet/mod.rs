@@ -28,6 +28,9 @@ use crate::{
     rng::Rng,
 };
 
+/// As many as anybody has; each example's class is written out one-hot.
+const MAX_CLASSES: usize = 1 << 16;
+
 /// The last layer: what it predicts the bits from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Output {
@@ -111,6 +114,9 @@ impl UNetConfig {
             ("blocks per stage", self.n_blocks),
             ("head dim", self.head_dim),
         ];
+        if self.n_classes > MAX_CLASSES {
+            return Err(Error::argument("classes", self.n_classes, format!("at most {MAX_CLASSES}")));
+        }
         for (name, value) in positive {
             if !(1..=4096).contains(&value) {
                 return Err(Error::argument(name, value, "from 1 to 4096"));
@@ -168,10 +174,10 @@ impl UNetConfig {
 
     /// The number of weights, without making them.
     #[must_use]
-    pub fn n_parameters(&self) -> usize {
-        let conv = |from: usize, to: usize, size: usize| (from * size * size + 1) * to;
-        let linear = |from: usize, to: usize| (from + 1) * to;
-        let norm = |features: usize| 2 * features;
+    pub fn n_parameters(&self) -> u64 {
+        let conv = |from: usize, to: usize, size: usize| (from * size * size + 1) as u64 * to as u64;
+        let linear = |from: usize, to: usize| (from + 1) as u64 * to as u64;
+        let norm = |features: usize| 2 * features as u64;
         let time_dim = TimeEmbedding::dim(self.width);
         let block = |from: usize, to: usize, size: usize| {
             let shortcut = if from == to { 0 } else { conv(from, to, 1) };

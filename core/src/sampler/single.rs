@@ -10,14 +10,28 @@
 
 use std::cell::{Cell, RefCell};
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
+use super::{Chain, Step};
 use crate::{
     Error,
     model::{Condition, Denoiser, Input},
     objective::Objective,
-    sampler::{Chain, Step},
 };
+
+/// Weights times pixels that the processor gets through in some 40 ms, on one thread of a browser.
+const PRODUCTS_AT_ONCE: u64 = 500_000_000;
+
+/// How many examples a network may be given at a time. In a browser, on the page's own thread, the processor has to hand it back before
+/// a person notices; everywhere else all of them.
+///
+/// It follows from the network and the size of its pictures alone, so that a chain is the same every time to the last bit.
+pub(crate) fn n_at_once(n_parameters: u64, size: usize, device: &Device) -> usize {
+    if cfg!(not(target_arch = "wasm32")) || *device != Device::flex() {
+        return usize::MAX;
+    }
+    (PRODUCTS_AT_ONCE / (n_parameters * (size * size) as u64).max(1)).max(1) as usize
+}
 
 /// A denoiser that runs once, and remembers the estimates of earlier tries.
 struct Single<'a, const D: usize> {
@@ -85,7 +99,7 @@ impl<const D: usize> Denoiser<D> for Single<'_, D> {
 }
 
 /// A chain that can be stopped after each evaluation.
-pub(super) struct SingleChain<const D: usize> {
+pub(crate) struct SingleChain<const D: usize> {
     chain: Chain<D>,
     /// The estimates of the step under way.
     estimates: Vec<Tensor<D>>,
@@ -96,7 +110,7 @@ pub(super) struct SingleChain<const D: usize> {
 }
 
 /// What one evaluation gave.
-pub(super) enum Piece<const D: usize> {
+pub(crate) enum Piece<const D: usize> {
     /// The evaluation is not whole yet.
     Part,
     /// The step needs more.
