@@ -61,13 +61,16 @@ pub(crate) fn read_config(
         return Ok((AnyConfig::Pictures(Box::new(preset.config())), Some(preset.n_steps())));
     }
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    if let Ok(config) = serde_json::from_str::<TrainConfig<CaptionerConfig>>(&text) {
+    let no_settings =
+        || format!("these are no settings (start from those that `bit-diffusion presets NAME` prints), in {name}");
+    let value: serde_json::Value = serde_json::from_str(&text).with_context(no_settings)?;
+    // Only captioners have one.
+    if value.pointer("/network/vocabulary").is_some() {
+        let config: TrainConfig<CaptionerConfig> = serde_json::from_str(&text).with_context(no_settings)?;
         config.validate().with_context(|| format!("in {name}"))?;
         return Ok((AnyConfig::Captions(Box::new(config)), None));
     }
-    let config: TrainConfig = serde_json::from_str(&text).with_context(|| {
-        format!("these are no settings (start from those that `bit-diffusion presets NAME` prints), in {name}")
-    })?;
+    let config: TrainConfig = serde_json::from_str(&text).with_context(no_settings)?;
     config.validate().with_context(|| format!("in {name}"))?;
     Ok((AnyConfig::Pictures(Box::new(config)), None))
 }

@@ -389,8 +389,13 @@ fn differences<C: NetworkConfig>(old: &TrainConfig<C>, new: &TrainConfig<C>) -> 
                     compare(&name, value, &b[key], found);
                 }
             }
-            _ if old != new => found.push(format!("{name} {old} → {new}")),
-            _ => {}
+            _ if old == new => {}
+            _ => {
+                let change = format!("{name} {old} → {new}");
+                // A vocabulary has thousands of words.
+                let is_readable = change.len() <= 200;
+                found.push(if is_readable { change } else { format!("{name}, another one") });
+            }
         }
     }
     let mut found = Vec::new();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bit_diffusion::{
-    engine::{BigStepPart, BigStepRequest, Command, Event, Measure, PictureSheet, Slot, StartedJob},
+    engine::{
+        BigStepPart, BigStepRequest, Command, Event, Measure, ModelId, PictureSheet, Slot, StartedJob, TrainingEvent,
+    },
     sampler::Settings,
 };
 use egui::{RichText, Slider, Ui};
@@ -44,6 +46,12 @@ impl BigStepFigure {
                 if *slot == self.slot =>
             {
                 self.is_busy = false;
+            }
+            // The network has learned for a while: it is asked again.
+            Event::Training { event: TrainingEvent::Started { .. } | TrainingEvent::Sheet { .. }, .. }
+                if self.sent.as_ref().is_some_and(|sent| sent.model == ModelId::Training) =>
+            {
+                self.sent = None;
             }
             _ => {}
         }
@@ -179,7 +187,7 @@ fn wrong(part: &BigStepPart) -> usize {
 
 fn noisy_text(part: &BigStepPart) -> String {
     match part.n_noisy {
-        Some(n) => format!("{n} noisy pixels"),
+        Some(n) => format!("{n} pixels of wrong colours"),
         None => format!("{} changed pixels", part.n_changed),
     }
 }

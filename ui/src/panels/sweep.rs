@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 use bit_diffusion::{
-    engine::{Cell, Command, Event, Slot, StartedJob, SweepRequest, TrainingEvent},
+    engine::{Cell, Command, Event, ModelId, Slot, StartedJob, SweepRequest, TrainingEvent},
     sampler::Settings,
 };
 use egui::{Grid, ProgressBar, RichText, ScrollArea, Stroke, StrokeKind, Ui};
@@ -59,7 +59,11 @@ impl SweepGrid {
                 self.progress = None;
             }
             // The network has learned: the cells are those of an earlier one.
-            Event::Training { event: TrainingEvent::Started { .. }, .. } => self.request = None,
+            Event::Training { event: TrainingEvent::Started { .. } | TrainingEvent::Step(_), .. }
+                if self.request.as_ref().is_some_and(|request| request.model == ModelId::Training) =>
+            {
+                self.request = None;
+            }
             _ => {}
         }
     }
@@ -106,7 +110,13 @@ impl SweepGrid {
                     session.send(Command::Sweep { slot: self.slot, request });
                 }
                 if !is_current && !self.cells.is_empty() {
-                    ui.weak("what is shown was made with other settings");
+                    let is_learning = session.model == ModelId::Training;
+                    let text = if is_learning {
+                        "the network has learned since"
+                    } else {
+                        "what is shown was made with other settings"
+                    };
+                    ui.weak(text);
                 }
             }
         });

@@ -93,7 +93,7 @@ fn room_for(n_tiles: usize) -> usize {
     n_tiles | 1
 }
 
-/// Into how many pictures a batch is cut, so that every core has something to do.
+/// How many pictures each part of a batch has, so that every core has something to do.
 fn group(batch: usize) -> usize {
     batch.div_ceil(2 * rayon::current_num_threads())
 }
