@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How fast the engine is in a page: against onnxruntime-web, side by side, on one thread of the processor and through WebGPU.
 #
-#   bench/browser.sh OUT [--rounds 7] [--chain 20] [--model NAME] [--device cpu|webgpu]
+#   bench/browser.sh OUT [--rounds 7] [--chain 20] [--model NAME] [--device cpu|webgpu] [--turn SECONDS]
 #
 # OUT gets speed.txt, all that is printed, speed.md, the table of bench/README.md, and speed.json, all numbers. `./check.sh` has to have been run before: the compiler for the
 # browser, wasm-bindgen and Chromium (CHROMIUM, by default /usr/bin/chromium) are those it installs. PyTorch, which exports the networks, and onnxruntime-web

@@ -2,7 +2,7 @@
 # How fast the engine is on a processor: against PyTorch and onnxruntime, side by side, and how its cost grows.
 #
 #   bench/speed.sh OUT [--rounds 9] [--chain 100] [--only contest|self-conditioning|growth] [--model NAME] [--threads 2]
-#                       [--alone]
+#                       [--turn SECONDS] [--alone]
 #
 # OUT gets speed.txt, all that is printed, speed.md, the table of bench/README.md, and speed.json, all numbers. PyTorch and onnxruntime are installed into a Python environment of
 # their own in the cache folder (BIT_DIFFUSION_CACHE, by default ~/.cache/bit-diffusion): some gigabytes, once. About half an hour on two cores.

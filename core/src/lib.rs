@@ -9,7 +9,8 @@
 //! | [`bits`] | the encodings: symbols ↔ analog bits |
 //! | [`schedule`] | time → noise level γ |
 //! | [`objective`] | what a network predicts, and its loss |
-//! | [`model`] | the [`model::Denoiser`] trait and the exact denoisers |
+//! | [`model`] | the [`model::Denoiser`] trait: the U-Net, the captioner, exact denoisers; networks that look at pictures |
+//! | [`kernels`] | layers made fast, for the processor and for graphics cards |
 //! | [`self_cond`] | what the network is told of its own last estimate |
 //! | [`sampler`] | the reverse chain, step by step |
 //! | [`train`] | the training loss and the loop around it |
@@ -24,8 +25,10 @@
 //! | [`text`] | tokenizers: text ↔ token ids |
 //! | [`picture_file`] | pictures as PNG and GIF |
 //! | [`saved`] | settings as text |
+//! | [`pause`] | where long work may hand a page's thread back |
 //!
-//! Deliberately absent: windows, files and file dialogs (bytes in, bytes out), and any second source of randomness.
+//! Deliberately absent: windows, files and file dialogs (bytes in, bytes out), and any second source of randomness (but for dropout, which burn draws, from
+//! a seed of ours).
 //!
 //! # Layout of tensors
 //! Symbols have shape `[b, c, …]` (pictures `[b, 3, h, w]`, text `[b, 1, tokens]`). Their analog bits have shape

@@ -203,6 +203,7 @@ fn foreign_future_and_boastful_files_are_told_apart() {
     // A network far larger than the file: refused before it is made.
     let boast = error(&|header| header.replace(r#"\"width\":8"#, r#"\"width\":4096"#));
     assert!(boast.contains("more than its"), "{boast}");
+    assert!(error(&|header| header.replace(r#"\"n_classes\":0"#, r#"\"n_classes\":99999999999"#)).contains("classes"));
     // A shape that the weights do not have, and settings that make no sense.
     assert!(error(&|header| header.replace(r#"\"width\":8"#, r#"\"width\":4"#)).contains("has shape"));
     assert!(error(&|header| header.replace(r#"\"width\":8"#, r#"\"width\":0"#)).contains("settings"));

@@ -402,6 +402,18 @@ fn what_cannot_be_used_is_said_and_leaves_the_engine_as_it_was() {
             ChainRequest { model: ModelId::Perfect(Perfect { n_scenes: 0, ..Perfect::default() }), ..good.clone() },
             "number of scenes",
         ),
+        // As many as there may be, but each 32 times as long.
+        (
+            ChainRequest {
+                model: ModelId::Perfect(Perfect {
+                    n_scenes: Perfect::MAX_SCENES,
+                    encoding: Encoding::OneHot,
+                    ..Perfect::default()
+                }),
+                ..good.clone()
+            },
+            "from 1 to 128",
+        ),
     ];
     for (request, said) in bad {
         engine.handle(Command::Chain { slot: A, request });

@@ -348,6 +348,18 @@ fn a_panic_ends_one_job_only() {
 }
 
 #[test]
+fn an_engine_that_cannot_start_says_so() {
+    let (woken, wakes) = channel();
+    let handle = Handle::start_with(|| panic!("no engine today"), move || woken.send(()).unwrap_or_default()).unwrap();
+    wakes.recv().unwrap();
+    let events: Vec<Event> = std::iter::from_fn(|| handle.recv()).collect();
+    let message = failure(&events, None);
+    assert!(message.contains("no engine today") && message.contains("start the program again"), "{message}");
+    handle.send(Command::Chain { slot: A, request: perfect(steps(1)) });
+    assert!(handle.try_recv().is_none());
+}
+
+#[test]
 fn a_handle_wakes_its_owner_and_ends_with_it() {
     let (woken, wakes) = channel();
     let handle =

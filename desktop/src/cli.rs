@@ -26,7 +26,7 @@ pub(crate) fn refuse(kind: ErrorKind, message: &str) -> ! {
 #[command(name = "bit-diffusion", version)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
-    /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit or train; by default the last one
+    /// The panel that the window opens with: chain, time-difference, bits, self-conditioning, one-bit, captions or train; by default the last one
     #[arg(long)]
     pub panel: Option<Panel>,
     /// What the window works with: auto, cpu or wgpu (the card that it draws with, a software one too)
@@ -244,7 +244,7 @@ pub(crate) struct CaptionArguments {
 #[derive(Debug, Args)]
 pub(crate) struct EvalArguments {
     /// A model or checkpoint, the folder of a run, or a model that comes with the program: shapes-uint8, shapes-gray, shapes-rand,
-    /// cifar10-small
+    /// cifar10-small, shapes-captions, shapes-captions-ar, coco-small
     pub model: PathBuf,
     /// Steps from noise to picture, one or more
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "100")]

@@ -209,7 +209,7 @@ pub(crate) fn run(arguments: &SampleArguments) -> Result<()> {
     let mut out = format!("{} ({} pictures in {seconds:.1} s)\n", arguments.out.display(), arguments.n);
     if let Some(ShapesScore { off_palette, scenes }) = report.shapes {
         let (off, whole) = (100.0 * off_palette, 100.0 * scenes);
-        writeln!(out, "pixels off the palette: {off:.2} %; whole scenes: {whole:.1} %")?;
+        writeln!(out, "pixels of a wrong colour: {off:.2} %; flawless scenes: {whole:.1} %")?;
     }
     print(&out)
 }

@@ -25,8 +25,8 @@ use crate::{
 };
 
 /// What can be done without a window.
-const HEADLESS: &str = "without one, use the command line: bit-diffusion train, sample, eval, inspect, presets, export, import \
-                        (bit-diffusion help says more)";
+const HEADLESS: &str = "without one, use the command line: bit-diffusion train, sample, caption, eval and others \
+                        (bit-diffusion help names them all)";
 
 /// The studio as eframe wants it.
 struct Window {

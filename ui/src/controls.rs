@@ -33,7 +33,7 @@ pub(crate) fn sampler(ui: &mut Ui, value: &mut Sampler, all: &[Sampler]) {
 
 /// The self-conditioning strategy and its parameter.
 pub(crate) fn self_cond(ui: &mut Ui, value: &mut SelfCond) {
-    let explanation = "What the denoiser is told of its own earlier guess of the clean picture: nothing, the guess of the step before, an \
+    let explanation = "What the network is told of its own earlier guess of the clean picture: nothing, the guess of the step before, an \
          average of all guesses, or a first guess of this same step.";
     let kind_of = |option: &SelfCond| std::mem::discriminant(option);
     // Choosing a kind brings its usual parameter; the parameter has a slider of its own.

@@ -301,7 +301,7 @@ impl Studio {
             Event::Live { .. } if self.session.bind_texture.is_none() => return,
             Event::OpenedCaptioner { .. } => self.panel = Panel::Captions,
             Event::OpenedEncoder { name, .. } => {
-                self.say(format!("Captioners can look through {name} now: open one, or drop a picture of your own"));
+                self.say(format!("Image encoder {name} is open: now open the captioner that looks through it, or drop a picture of your own"));
             }
             _ => {}
         }

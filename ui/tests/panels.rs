@@ -107,7 +107,8 @@ fn a_picture_of_ones_own_is_shown_as_bits() {
     let file = include_bytes!("fixtures/red.png");
     harness.state_mut().open("red.png", (*file).into());
     wait_for_text(&mut harness, "This is red.png");
-    assert_eq!(shown(&harness, "of red.png in Gray code").len(), 8);
+    // A grid is laid out before it is shown.
+    wait_for(&mut harness, "eight planes", |harness| shown(harness, "of red.png in Gray code").len() == 8);
 }
 
 #[test]

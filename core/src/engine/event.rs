@@ -457,3 +457,29 @@ pub enum TrainingEvent {
     /// It was stopped, and is gone.
     Stopped,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_as_many_samples_as_fit() {
+        let info = |size: usize| ModelInfo {
+            name: String::new(),
+            size,
+            channels: 3,
+            codec: Codec::pixels(Encoding::Uint8),
+            n_classes: 0,
+            n_parameters: 0,
+            schedule: Schedule::default(),
+            measure: Measure::None,
+        };
+        info(32).check_room(1024).unwrap();
+        // 24 × 64 × 64 numbers each, and 2²⁶ in all.
+        info(64).check_room(682).unwrap();
+        assert!(info(64).check_room(683).unwrap_err().to_string().contains("at most 682 of 64 × 64 pixels"));
+        // What a file may claim.
+        assert!(info(4096).check_room(1).unwrap_err().to_string().contains("picture size is 4096"));
+        assert!(info(usize::MAX).check_room(1).is_err());
+    }
+}

@@ -329,7 +329,7 @@ mod tests {
         assert!(rates[0] > 1.9e-4 && rates[1] > 1.9e-4 && rates[2] < 1.1e-4, "{rates:?}");
         assert!(imagenet.iter().all(|config| config.batch_size == 1024 && config.network.n_classes == 1000));
         assert_eq!(imagenet[2].network.output, Output::SoftmaxFactorised);
-        // The paper says 51 and 240 million; see the notes on what it leaves out.
+        // The paper says 51 and 240 million, and leaves out how it counts: with all that it describes there are a few more.
         assert_eq!(cifar.network.n_parameters() / 1_000_000, 52);
         assert_eq!(imagenet[0].network.n_parameters() / 1_000_000, 247);
     }

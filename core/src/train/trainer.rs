@@ -352,6 +352,7 @@ mod tests {
         assert!(matches!(error, TrainError::NotFinite { step: 1, .. }), "{error}");
         assert!(error.to_string().contains("lower learning rate"), "{error}");
         assert_eq!(trainer.n_steps(), 1);
+        assert!(trainer.is_whole());
         assert_eq!(trainer.ema[0].to_data().try_to_vec::<f32>().unwrap(), average);
     }
 }

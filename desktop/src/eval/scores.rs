@@ -58,8 +58,8 @@ impl Score {
     /// The heading of its column.
     pub fn label(self) -> &'static str {
         match self {
-            Self::OffPalette => "off palette %",
-            Self::Scenes => "whole scenes %",
+            Self::OffPalette => "wrong colours %",
+            Self::Scenes => "flawless scenes %",
             Self::NearModes => "bits near a mode %",
             Self::Frechet => "Fréchet (ResNet-56)",
             Self::Fid => "FID",

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(row.scores, [Spread { score: Score::OffPalette, mean: 2.0, deviation: f64::sqrt(2.0) }]);
         let mut table = Table { model: "m".to_owned(), model_steps: 7, n: 4, seeds: 2, rows: vec![row.clone()] };
         assert!(table.text().contains("2.00 ± 1.41"), "{}", table.text());
-        let expected = "sampler,self-conditioning,steps,td,evaluations,seconds,off palette %,off palette % deviation\n\
+        let expected = "sampler,self-conditioning,steps,td,evaluations,seconds,wrong colours %,wrong colours % deviation\n\
                         DDIM,previous,100,0,100,2.000,2.00000,1.41421\n";
         assert_eq!(table.csv(), expected);
         row.settings = None;

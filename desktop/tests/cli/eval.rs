@@ -70,7 +70,7 @@ fn wrong_bits_are_counted_at_given_times() {
     assert!(shares[0] < shares[2] && shares[1] < shares[3], "{csv}");
     // And its samples have an exact score.
     let ran = place.ok("eval run --device cpu --n 1 --seeds 1 --steps 2");
-    assert!(ran.stdout.contains("off palette %") && ran.stdout.contains("whole scenes %"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("wrong colours %") && ran.stdout.contains("flawless scenes %"), "{}", ran.stdout);
 }
 
 #[test]
@@ -81,5 +81,8 @@ fn features_need_data_and_a_network_that_is_one() {
     place.fails("eval run --device cpu --features features.safetensors --data .", 1, &["features.safetensors"]);
     place.fails("eval run --device cpu --n 0", 2, &["--n"]);
     place.fails("eval run --device cpu --steps 0", 1, &["steps"]);
+    place.fails("eval run --device cpu --guidance 2", 1, &["no classes", "--guidance"]);
+    place.fails("eval run --device cpu --bit-error 0.5,1.5", 1, &["1.5", "from 0 to 1"]);
+    place.fails("eval run --device cpu --bit-error nan", 1, &["NaN", "from 0 to 1"]);
     place.fails("eval nothing", 1, &["nothing", "shapes-uint8"]);
 }

@@ -145,6 +145,10 @@ fn wrong_flags_are_a_matter_of_usage() {
     config["learning_rate"] = json!(-1.0);
     place.write("bad.json", config.to_string().as_bytes());
     place.fails("train bad.json --out run --steps 1", 1, &["learning rate is -1", "above 0"]);
+    // Of a captioner's settings, what is wrong with a captioner's settings.
+    let captioner = place.ok("presets shapes-captions").stdout;
+    place.write("bad.json", captioner.replace("\"n_heads\": ", "\"n_heads\": -").as_bytes());
+    place.fails("train bad.json --out run --steps 1", 1, &["bad.json", "invalid value: integer `-"]);
     place.fails("train cifar10-small --out run --steps 1", 1, &["32 × 32", "name a folder"]);
     place.fails("train tiny.json --data nowhere --out run --steps 1", 1, &["cannot list the folder nowhere"]);
 }
@@ -226,7 +230,7 @@ fn a_run_that_goes_astray_keeps_its_last_good_checkpoint() {
 #[test]
 fn without_a_display_the_headless_commands_are_named() {
     if cfg!(target_os = "linux") {
-        Place::new().fails("", 1, &["no display", "DISPLAY", "train, sample, eval, inspect"]);
+        Place::new().fails("", 1, &["no display", "DISPLAY", "train, sample, caption, eval"]);
     }
 }
 

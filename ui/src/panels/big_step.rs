@@ -187,7 +187,7 @@ fn wrong(part: &BigStepPart) -> usize {
 
 fn noisy_text(part: &BigStepPart) -> String {
     match part.n_noisy {
-        Some(n) => format!("{n} pixels of wrong colours"),
+        Some(n) => format!("{n} wrong colours"),
         None => format!("{} changed pixels", part.n_changed),
     }
 }

@@ -328,7 +328,9 @@ impl Captions {
         if requests[AUTOREGRESSIVE].is_none() {
             let [theirs, these] =
                 if self.sees_photographs() { ["scenes", "photographs"] } else { ["photographs", "scenes"] };
-            ui.label(format!("The captioner word by word knows {theirs}, not {these}: choose another, or open one"));
+            ui.label(format!(
+                "The word-by-word captioner was trained on {theirs}, not on {these}. Choose another, or open one"
+            ));
         }
         if let Some(row) = table::ui(ui, &self.rows, requests, self.wanted.row, self.picture()) {
             self.wanted.row = row;

@@ -119,15 +119,6 @@ impl FeatureNetwork {
         }
     }
 
-    /// What a Fréchet distance of its features may be called: FID for the FID's own network, and only there.
-    #[must_use]
-    pub fn distance_label(self) -> &'static str {
-        match self {
-            Self::CifarResNet56 => "Fréchet distance (CIFAR-10 ResNet-56 features)",
-            Self::FidInception => "FID",
-        }
-    }
-
     /// The number of features of a picture.
     #[must_use]
     pub fn dim(self) -> usize {
