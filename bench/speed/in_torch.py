@@ -27,8 +27,10 @@ def attend_to_pixels(self, x):
 
 def attend_to_tokens(self, x, seen, mask=None):
     heads = lambda y: y.unflatten(2, (captioner_twin.HEADS, -1)).transpose(1, 2)
-    q, k, v = heads(self.query(x)), heads(self.key(seen)), heads(self.value(seen))
-    return self.output(scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+    # Of pictures, keys and values are there already.
+    keys, values = seen if seen.dim() == 4 else (self.key(seen), self.value(seen))
+    mixed = scaled_dot_product_attention(heads(self.query(x)), heads(keys), heads(values))
+    return self.output(mixed.transpose(1, 2).flatten(2))
 
 
 def linear(self, x):
@@ -77,15 +79,21 @@ class Torch(Subject):
 
     @torch.inference_mode()
     def look(self, batch, pictures):
-        return self.net.eye(torch.from_numpy(pictures)) if self.is_captioner else self.labels(batch)
+        return self.keys_and_values(self.net, pictures) if self.is_captioner else self.labels(batch)
+
+    @staticmethod
+    def keys_and_values(net, pictures):
+        """What each layer sees of pictures, `[layers, 2, b, n, width]`: the same at every step, and for all that a training step asks."""
+        tokens = net.eye(torch.as_tensor(pictures))
+        return torch.stack([make(tokens) for layer in net.layers for make in (layer.to_picture.key, layer.to_picture.value)]).unflatten(0, (-1, 2))
 
     @staticmethod
     def run(net, x_t, x_pred, gamma, condition):
         if not hasattr(net, "eye"):
             return net(x_t, x_pred, gamma, condition)
         x = net.bits(torch.cat([x_t, x_pred], 1).transpose(1, 2)) + net.positions.rows + net.time(gamma)[:, None]
-        for layer in net.layers:
-            x = layer(x, condition)
+        for layer, seen in zip(net.layers, condition):
+            x = layer(x, seen)
         return net.output(net.norm(x)).transpose(1, 2)
 
     @torch.inference_mode()
@@ -158,11 +166,12 @@ class Torch(Subject):
         gamma = torch.from_numpy(gamma_paper(t.astype(np.float64)))
         by_example = gamma.reshape(-1, *[1] * (x_0.dim() - 1)).float()
         x_t = by_example.sqrt() * x_0 + (1 - gamma).sqrt().float().reshape(by_example.shape) * eps
-        condition = net.eye(pictures) if self.is_captioner else self.labels(len(x_0))
+        condition = self.keys_and_values(net, pictures) if self.is_captioner else self.labels(len(x_0))
         x_pred, n = torch.zeros_like(x_t), int(n)
         if n:
             with torch.no_grad():
-                x_pred[:n] = self.run(net, x_t[:n], x_pred[:n], gamma[:n], condition[:n]).clamp_(-1, 1)
+                seen = condition[:, :, :n] if self.is_captioner else condition[:n]
+                x_pred[:n] = self.run(net, x_t[:n], x_pred[:n], gamma[:n], seen).clamp_(-1, 1)
         loss = (self.run(net, x_t, x_pred, gamma, condition) - x_0).square().mean()
         self.adam.zero_grad(set_to_none=True)
         loss.backward()

@@ -97,7 +97,7 @@ fn captions(demo: Demo, n: usize, rounds: usize, device: &Device) -> Result<()> 
     let [channels, height, width] = config.network.eye.input_shape();
     let inputs = Rng::new(2).normals(n * channels * height * width);
     let pictures = Tensor::from_data(TensorData::new(inputs.clone(), [n, channels, height, width]), device);
-    let condition = Condition::picture(network.look(pictures)?);
+    let condition = network.prepare(Condition::picture(network.look(pictures)?));
     sampling(&network, network.state_shape(n), &condition, rounds, device)?;
     let mut rng = Rng::new(3);
     let n_tokens = config.network.vocabulary.n_tokens();

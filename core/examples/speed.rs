@@ -256,7 +256,7 @@ impl Work for CaptionerConfig {
         noise(network.state_shape(batch));
         // A chain looks at its pictures once; that is part of the chain and of no step.
         let mut start = Instant::now();
-        let condition = Condition::picture(network.look(pictures)?);
+        let condition = network.prepare(Condition::picture(network.look(pictures)?));
         if only.is_some() {
             start = Instant::now();
         }

@@ -119,9 +119,21 @@ impl<const D: usize> Memory<D> {
 pub(crate) struct Estimator<'a, const D: usize> {
     pub denoiser: &'a dyn Denoiser<D>,
     pub self_cond: SelfCond,
-    pub condition: &'a Condition,
+    /// See [`asked`].
+    pub asked: &'a Condition,
     /// Classifier-free guidance: 1 is none.
     pub guidance: f64,
+}
+
+/// What the denoiser is asked in one run: the condition and, with guidance, nothing in particular before it, both in one batch.
+pub(crate) fn asked(condition: &Condition, guidance: f64) -> Condition {
+    if is_guided(condition, guidance) { condition.null().and(condition) } else { condition.clone() }
+}
+
+fn is_guided(condition: &Condition, guidance: f64) -> bool {
+    #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
+    let is_asked_for = guidance != 1.0;
+    is_asked_for && !matches!(condition, Condition::None)
 }
 
 impl<const D: usize> Estimator<'_, D> {
@@ -148,17 +160,15 @@ impl<const D: usize> Estimator<'_, D> {
     /// Classifier-free guidance: `w·f(x_t, class) + (1 − w)·f(x_t, no class)`, both in one batch.
     fn guided(&self, x_t: &Tensor<D>, x_pred: &Tensor<D>, gamma: f64, memory: &mut Memory<D>) -> Tensor<D> {
         let n = x_t.dims()[0];
-        #[expect(clippy::float_cmp, reason = "exactly 1 is how a person says: no guidance")]
-        let is_unguided = matches!(self.condition, Condition::None) || self.guidance == 1.0;
-        if is_unguided {
+        let condition = self.asked;
+        if !is_guided(condition, self.guidance) {
             memory.n_evaluations += 1;
             let (x_t, x_pred) = (x_t.clone(), x_pred.clone());
-            return self.denoiser.estimate(Input { x_t, x_pred, gamma: &vec![gamma; n], condition: self.condition });
+            return self.denoiser.estimate(Input { x_t, x_pred, gamma: &vec![gamma; n], condition });
         }
         memory.n_evaluations += 2;
         let [x_t, x_pred] = [x_t, x_pred].map(|tensor| Tensor::cat(vec![tensor.clone(), tensor.clone()], 0));
-        let condition = self.condition.null().and(self.condition);
-        let made = self.denoiser.estimate(Input { x_t, x_pred, gamma: &vec![gamma; 2 * n], condition: &condition });
+        let made = self.denoiser.estimate(Input { x_t, x_pred, gamma: &vec![gamma; 2 * n], condition });
         extrapolate(made.clone().narrow(0, 0, n), made.narrow(0, n, n), self.guidance)
     }
 
@@ -215,8 +225,8 @@ mod tests {
         let shape = network.state_shape(2);
         let [x_t, x_pred] = [1, 2].map(|seed| Rng::new(seed).normal_tensor(shape, &device));
         let condition = Condition::Classes(vec![Some(2), None]);
-        let estimator =
-            Estimator { denoiser: &network, self_cond: SelfCond::Previous, condition: &condition, guidance: 2.5 };
+        let asked = asked(&condition, 2.5);
+        let estimator = Estimator { denoiser: &network, self_cond: SelfCond::Previous, asked: &asked, guidance: 2.5 };
         let mut memory = Memory { x_pred: x_pred.clone(), ..Memory::new(&x_t) };
         let both = estimator.estimate(&x_t, 0.3, &mut memory);
         assert_eq!(memory.n_evaluations, 2);

@@ -111,7 +111,7 @@ fn it_agrees_with_its_pytorch_twin() {
                 x_t: Rng::new(1).normal_tensor(shape, &device),
                 x_pred: Rng::new(2).normal_tensor(shape, &device).clamp(-1.0, 1.0),
                 gamma: &[0.3, 0.9],
-                condition: &Condition::picture(net.look(pictures(&device)).unwrap()),
+                condition: &net.prepare(Condition::picture(net.look(pictures(&device)).unwrap())),
             };
             let x_0 = match network.loss {
                 Loss::SoftmaxCrossEntropy => net.codec().encode_tensor(&TOKENS, [2, 1, 5], &device).unwrap(),
@@ -298,6 +298,38 @@ fn a_run_on_shapes_writes_sheets_of_captions() {
         for row in sheets[0].chunks_exact(20) {
             words.decode(row).unwrap();
         }
+    }
+}
+
+/// What is worked out once for a chain against what is worked out at every step, of all pictures and of one, with and without guidance.
+#[test]
+fn what_a_chain_prepares_changes_nothing() {
+    let device = Device::flex().autodiff();
+    let mut net = config(Method::BitDiffusion).init(0, &device).unwrap();
+    net.layers = net.layers.map(&mut Fill { rng: Rng::new(5) });
+    let plain = Condition::picture(net.look(pictures(&device)).unwrap());
+    let [x_t, x_pred] = [1, 2].map(|seed| Rng::new(seed).normal_tensor(net.state_shape(2), &device));
+    let estimate = |condition: &Condition, from: usize, n: usize| -> Vec<f32> {
+        let [x_t, x_pred] = [&x_t, &x_pred].map(|tensor| tensor.clone().narrow(0, from, n));
+        let estimate = net.estimate(Input { x_t, x_pred, gamma: &[0.4, 0.4][..n], condition });
+        estimate.into_data().try_to_vec().unwrap()
+    };
+    let prepared = net.prepare(plain.clone());
+    let both = estimate(&plain, 0, 2);
+    assert_eq!(estimate(&prepared, 0, 2), both);
+    assert_eq!(estimate(&prepared.narrow(1, 1), 1, 1), estimate(&plain.narrow(1, 1), 1, 1));
+    assert_ne!(estimate(&net.prepare(plain.null()), 0, 2), both, "the picture matters");
+
+    let settings = Settings { n_steps: 1, guidance: 1.5, ..Settings::default() };
+    let mut chain = Chain::new(settings, plain.clone(), State::new(x_t.clone(), 1)).unwrap();
+    let guided: Vec<f32> = chain.step(&net).unwrap().unwrap().x_pred.into_data().try_to_vec().unwrap();
+    let gamma = [settings.schedule.gamma(1.0); 2];
+    let run = |condition: &Condition| {
+        net.estimate(Input { x_t: x_t.clone(), x_pred: x_t.zeros_like(), gamma: &gamma, condition })
+    };
+    let twin = (run(&plain).mul_scalar(1.5) - run(&plain.null()).mul_scalar(0.5)).clamp(-1.0, 1.0);
+    for (got, expected) in guided.iter().zip(twin.into_data().try_to_vec::<f32>().unwrap()) {
+        assert!((got - expected).abs() < 1e-5, "{got}, not {expected}");
     }
 }
 

@@ -96,7 +96,7 @@ impl Subject {
             Network::Captions(network, start) => {
                 let [channels, height, width] = network.config().eye.input_shape();
                 let pictures = Rng::new(PICTURES).normal_tensor([batch, channels, height, width], device);
-                let condition = Condition::picture(network.look(pictures)?);
+                let condition = network.prepare(Condition::picture(network.look(pictures)?));
                 let noise = Rng::new(NOISE).normal_tensor(network.state_shape(batch), device);
                 *start = Some(Start { state: State::new(noise, NOISE), condition });
             }

@@ -16,7 +16,7 @@ mod unet;
 use burn::tensor::Tensor;
 
 pub use bernoulli::Bernoulli;
-pub use captioner::{Captioner, CaptionerConfig, CaptionerLayers, Eye, Method, Padding, Writing, Written};
+pub use captioner::{Captioner, CaptionerConfig, CaptionerLayers, Eye, Method, Padding, View, Writing, Written};
 pub use exact::ExactDenoiser;
 pub use unet::{Layers, Output, UNet, UNetConfig};
 
@@ -30,15 +30,15 @@ pub enum Condition {
     None,
     /// A class for each example of the batch; `None` is the null label, "any class".
     Classes(Vec<Option<usize>>),
-    /// A picture for each example of the batch, as tokens `[b, n, width]`: see [`Captioner::look`].
-    Picture(Box<Tensor<3>>),
+    /// A picture for each example of the batch, see [`Self::picture`].
+    Picture(Box<View>),
 }
 
 impl Condition {
-    /// A picture for each example, as tokens `[b, n, width]`.
+    /// A picture for each example, as tokens `[b, n, width]`: see [`Captioner::look`].
     #[must_use]
     pub fn picture(tokens: Tensor<3>) -> Self {
-        Self::Picture(Box::new(tokens))
+        Self::Picture(Box::new(View::new(tokens)))
     }
 
     /// The same number of examples with nothing asked of them: the null label of classifier-free guidance.
@@ -47,7 +47,7 @@ impl Condition {
         match self {
             Self::None => Self::None,
             Self::Classes(classes) => Self::Classes(vec![None; classes.len()]),
-            Self::Picture(tokens) => Self::picture(tokens.zeros_like()),
+            Self::Picture(picture) => Self::picture(picture.tokens().zeros_like()),
         }
     }
 
@@ -57,7 +57,17 @@ impl Condition {
         match self {
             Self::None => Self::None,
             Self::Classes(classes) => Self::Classes(classes[from..from + n].to_vec()),
-            Self::Picture(tokens) => Self::picture(tokens.as_ref().clone().narrow(0, from, n)),
+            Self::Picture(picture) => Self::Picture(Box::new(picture.map(|tensor| tensor.narrow(0, from, n)))),
+        }
+    }
+
+    /// What is asked of all examples, `n` times one after the other.
+    #[must_use]
+    pub fn repeat(&self, n: usize) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Classes(classes) => Self::Classes(classes.repeat(n)),
+            Self::Picture(picture) => Self::Picture(Box::new(picture.map(|tensor| tensor.repeat_dim(0, n)))),
         }
     }
 
@@ -66,9 +76,7 @@ impl Condition {
     pub fn and(self, others: &Self) -> Self {
         match (self, others) {
             (Self::Classes(classes), Self::Classes(more)) => Self::Classes([classes, more.clone()].concat()),
-            (Self::Picture(tokens), Self::Picture(more)) => {
-                Self::picture(Tensor::cat(vec![*tokens, more.as_ref().clone()], 0))
-            }
+            (Self::Picture(picture), Self::Picture(more)) => Self::Picture(Box::new(picture.and(more))),
             (Self::None, Self::None) => Self::None,
             (one, other) => panic!("{one:?} and {other:?} are not asked of the same network"),
         }
@@ -80,8 +88,9 @@ impl Condition {
             Self::Classes(classes) if classes.len() != batch => {
                 Err(Error::shape("classes", &[classes.len()], format!("one class for each of {batch} examples")))
             }
-            Self::Picture(tokens) if tokens.dims()[0] != batch => {
-                Err(Error::shape("pictures", &tokens.dims(), format!("one picture for each of {batch} examples")))
+            Self::Picture(picture) if picture.tokens().dims()[0] != batch => {
+                let expected = format!("one picture for each of {batch} examples");
+                Err(Error::shape("pictures", &picture.tokens().dims(), expected))
             }
             Self::None | Self::Classes(_) | Self::Picture(_) => Ok(()),
         }
@@ -105,7 +114,9 @@ impl<const D: usize> Input<'_, D> {
     /// Runs `work` on the same input without the gradients that it has.
     fn without_gradients(&self, work: impl FnOnce(Input<'_, D>) -> Tensor<D>) -> Tensor<D> {
         let condition = match self.condition {
-            Condition::Picture(tokens) if tokens.is_autodiff() => Condition::picture(tokens.as_ref().clone().inner()),
+            Condition::Picture(picture) if picture.tokens().is_autodiff() => {
+                Condition::Picture(Box::new(picture.map(Tensor::inner)))
+            }
             condition => condition.clone(),
         };
         let (x_t, x_pred) = (self.x_t.clone().inner(), self.x_pred.clone().inner());
@@ -130,6 +141,12 @@ pub trait Denoiser<const D: usize> {
     /// - `x_0`, `eps` and result: `[b, c, …]`, as `x_t`
     fn losses(&self, input: Input<'_, D>, x_0: Tensor<D>, eps: Tensor<D>) -> Tensor<D> {
         self.objective().losses(self.forward(input), x_0, eps)
+    }
+
+    /// The same condition, with all worked out that does not depend on the state: once for a chain, and once for all that a training step asks. Only this
+    /// denoiser, as it is now, is to be given it.
+    fn prepare(&self, condition: Condition) -> Condition {
+        condition
     }
 
     /// `Ok` if states of this shape and this condition can be denoised.

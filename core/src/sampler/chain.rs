@@ -10,7 +10,7 @@ use crate::{
     kernels::finish_step,
     model::{Condition, Denoiser},
     rng::Rng,
-    self_cond::{Estimator, Memory},
+    self_cond::{Estimator, Memory, asked},
 };
 
 /// The stream of the initial noise; step k of a chain draws from stream k + 1.
@@ -92,6 +92,8 @@ pub struct Step<const D: usize> {
 pub struct Chain<const D: usize> {
     settings: Settings,
     condition: Condition,
+    /// What the denoiser is asked in each of its runs, prepared for all of them; `None` before the first.
+    asked: Option<Condition>,
     state: State<D>,
 }
 
@@ -109,7 +111,7 @@ impl<const D: usize> Chain<D> {
             state.position = state.position * settings.n_steps as f64 / state.n_steps as f64;
             state.n_steps = settings.n_steps;
         }
-        Ok(Self { settings, condition, state })
+        Ok(Self { settings, condition, asked: None, state })
     }
 
     /// The settings.
@@ -131,15 +133,25 @@ impl<const D: usize> Chain<D> {
         self.state.position >= self.settings.n_steps as f64 - 1e-9
     }
 
-    /// Makes one step; `None` if the chain is finished.
+    /// Works out what is the same at every step.
+    pub(super) fn prepare(&mut self, denoiser: &dyn Denoiser<D>) -> Result<(), Error> {
+        if self.asked.is_none() {
+            denoiser.accepts(self.state.x_t.dims(), &self.condition)?;
+            self.asked = Some(denoiser.prepare(asked(&self.condition, self.settings.guidance)));
+        }
+        Ok(())
+    }
+
+    /// Makes one step; `None` if the chain is finished. All steps of a chain are made by the same denoiser.
     pub fn step(&mut self, denoiser: &dyn Denoiser<D>) -> Result<Option<Step<D>>, Error> {
         if self.is_finished() {
             return Ok(None);
         }
+        self.prepare(denoiser)?;
         let shape = self.state.x_t.dims();
-        denoiser.accepts(shape, &self.condition)?;
         let Settings { sampler, self_cond, guidance, schedule, .. } = self.settings;
-        let estimator = Estimator { denoiser, self_cond, condition: &self.condition, guidance };
+        let asked = self.asked.as_ref().expect("it has been prepared");
+        let estimator = Estimator { denoiser, self_cond, asked, guidance };
 
         let scale = denoiser.objective().scale;
         let (t_now, t_next) = self.settings.times(self.state.position);

@@ -58,6 +58,10 @@ impl<const D: usize> Denoiser<D> for Single<'_, D> {
         self.denoiser.objective()
     }
 
+    fn prepare(&self, condition: Condition) -> Condition {
+        self.denoiser.prepare(condition)
+    }
+
     fn accepts(&self, shape: [usize; D], condition: &Condition) -> Result<(), Error> {
         self.denoiser.accepts(shape, condition)
     }
@@ -134,6 +138,7 @@ impl<const D: usize> SingleChain<D> {
 
     /// Runs the denoiser at most once, on at most so many examples.
     pub fn advance(&mut self, denoiser: &dyn Denoiser<D>) -> Result<Piece<D>, Error> {
+        self.chain.prepare(denoiser)?;
         let mut attempt = self.chain.clone();
         let single = Single {
             denoiser,

@@ -6,7 +6,7 @@ use super::{Draw, Kind, Network, NetworkConfig, RunError, SheetStep, TrainConfig
 use crate::{
     Error,
     data::{CaptionedPictures, DataError},
-    model::{Captioner, CaptionerConfig, CaptionerLayers, Condition, Eye, Method, Padding, Writing},
+    model::{Captioner, CaptionerConfig, CaptionerLayers, Condition, Denoiser, Eye, Method, Padding, Writing},
     rng::Rng,
     sampler::{Chain, Settings, State},
     text::Tokenizer,
@@ -224,9 +224,9 @@ impl Network for Captioner {
             Method::BitDiffusion => {
                 let again = |tensor: Tensor<3>| tensor.repeat_dim(0, *n_draws);
                 let x_0 = again(self.codec().encode_tensor(&tokens, [n, 1, length], &device)?);
-                let (picture, counts) = (again(picture), again(counts));
+                let condition = self.prepare(Condition::picture(picture)).repeat(*n_draws);
                 let draw = Draw::new(&x_0, &config.schedule, config.self_cond_share, rng)?;
-                loss(self, x_0, &Condition::picture(picture), &draw, Some(counts))?
+                loss(self, x_0, &condition, &draw, Some(again(counts)))?
             }
             Method::Autoregressive => {
                 let scores = log_softmax(self.next_tokens(&tokens, &picture), 2);

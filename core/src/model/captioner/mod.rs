@@ -9,6 +9,7 @@
 mod autoregressive;
 mod eye;
 mod transformer;
+mod view;
 
 use burn::{
     module::{Module, Param},
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     autoregressive::{Writing, Written},
     eye::Eye,
+    view::View,
 };
 use self::{
     eye::{EyeLayers, imitation_loss},
@@ -378,8 +380,16 @@ impl Captioner {
         // [b, 2n, length] → [b, length, width]
         let x = linear(bits, Tensor::cat(vec![x_t, x_pred], 1).swap_dims(1, 2));
         let mut x = x + layers.positions.val().unsqueeze::<3>() + time.unsqueeze_dim::<3>(1);
-        for layer in &layers.layers {
-            x = layer.forward(x, None, layer.picture(picture.as_ref().clone()), None).0;
+        let made;
+        let seen = match picture.layers() {
+            Some(seen) => seen,
+            None => {
+                made = self.picture_of_layers(picture.tokens());
+                &made
+            }
+        };
+        for (layer, seen) in layers.layers.iter().zip(seen) {
+            x = layer.forward(x, None, seen.clone(), None).0;
         }
         self.finish(x)
     }
@@ -419,6 +429,18 @@ impl Denoiser<3> for Captioner {
         on_the_cores(&input.x_t.device(), || self.run(input))
     }
 
+    /// Works out what each layer sees of the pictures.
+    fn prepare(&self, condition: Condition) -> Condition {
+        match condition {
+            Condition::Picture(picture) if picture.layers().is_none() => {
+                let tokens = picture.tokens().clone();
+                let layers = on_the_cores(&tokens.device(), || self.picture_of_layers(&tokens));
+                Condition::Picture(Box::new(picture.with_layers(layers)))
+            }
+            condition => condition,
+        }
+    }
+
     fn losses(&self, input: Input<'_, 3>, x_0: Tensor<3>, eps: Tensor<3>) -> Tensor<3> {
         match (self.config.output, self.config.loss) {
             (Output::SoftmaxFactorised, Loss::SoftmaxCrossEntropy) => {
@@ -452,10 +474,10 @@ impl Denoiser<3> for Captioner {
         }
         let tokens = [shape[0], self.config.eye.side().pow(2), self.config.width];
         match condition {
-            Condition::Picture(picture) if picture.dims() == tokens => Ok(()),
+            Condition::Picture(picture) if picture.tokens().dims() == tokens => Ok(()),
             Condition::Picture(picture) => Err(Error::shape(
                 "pictures",
-                &picture.dims(),
+                &picture.tokens().dims(),
                 format!("the tokens that the captioner sees, {tokens:?}"),
             )),
             _ => Err(Error::argument("picture", "left out", "given: a captioner says what a picture shows")),
