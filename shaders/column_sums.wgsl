@@ -1,25 +1,28 @@
 // The sum of every column: the gradient of what is added to each row.
 //
 // Eight invocations work on a column, and a workgroup on eight neighbours.
+//
+// From above: what a Value is.
 
 struct Info {
     rows: u32,
+    // In values.
     columns: u32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Value>;
+@group(0) @binding(1) var<storage, read_write> sums: array<Value>;
 @group(0) @binding(2) var<storage, read> info: Info;
 
 const ACROSS = 8u;
 const DOWN = 8u;
 
-var<workgroup> partial: array<f32, 64>;
+var<workgroup> partial: array<Value, 64>;
 
 @compute @workgroup_size(ACROSS, DOWN)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
     let column = min(id.x, info.columns - 1u);
-    var sum = 0.0;
+    var sum = Value();
     for (var row = local.y; row < info.rows; row += DOWN) {
         sum += x[row * info.columns + column];
     }

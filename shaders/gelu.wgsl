@@ -2,16 +2,17 @@
 //
 // Φ is from Abramowitz & Stegun 7.1.26, to 1e-7, as on the processor.
 //
-// From above: GRADIENT.
+// From above: what a Value is; GRADIENT.
 
 struct Info {
+    // In values.
     length: u32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Value>;
 // Without GRADIENT it is not read.
-@group(0) @binding(1) var<storage, read> dy: array<f32>;
-@group(0) @binding(2) var<storage, read_write> result: array<f32>;
+@group(0) @binding(1) var<storage, read> dy: array<Value>;
+@group(0) @binding(2) var<storage, read_write> result: array<Value>;
 @group(0) @binding(3) var<storage, read> info: Info;
 
 // 1/√2 and 1/√(2π).
@@ -27,7 +28,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) c
         let bell = exp(-z * z);
         let series = t * (0.2548296 + t * (-0.28449672 + t * (1.4214138 + t * (-1.4531521 + t * 1.0614054))));
         let tail = 0.5 * series * bell;
-        let share = select(1.0 - tail, tail, value < 0.0);
+        let share = select(1.0 - tail, tail, value < Value());
         if GRADIENT {
             result[i] = dy[i] * (share + value * PEAK * bell);
         } else {

@@ -1,14 +1,17 @@
-// sum = a·x + b·y, number by number: a moving average.
+// sum = a·x + b·y, number by number.
+//
+// From above: what a Value is.
 
 struct Info {
+    // In values.
     length: u32,
     a: f32,
     b: f32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> y: array<f32>;
-@group(0) @binding(2) var<storage, read_write> sum: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Value>;
+@group(0) @binding(1) var<storage, read> y: array<Value>;
+@group(0) @binding(2) var<storage, read_write> sum: array<Value>;
 @group(0) @binding(3) var<storage, read> info: Info;
 
 @compute @workgroup_size(64)

@@ -3,23 +3,23 @@
 // n = (x − mean)/√(variance + ε), a = n·weight + bias, m = a·(1 + scale) + shift, y = SiLU(m).
 // One group of channels of one picture a workgroup.
 //
-// From above: MODULATED (scale and shift), SILU.
+// From above: what a Value is; MODULATED (scale and shift), SILU.
 
 struct Info {
     channels: u32,
     // Channels of one group.
     per_group: u32,
-    // Pixels of one picture.
+    // Values of a channel of one picture.
     area: u32,
     epsilon: f32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Value>;
 @group(0) @binding(1) var<storage, read> weight: array<f32>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
 // For each picture all scales, then all shifts.
 @group(0) @binding(3) var<storage, read> scale_shift: array<f32>;
-@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<Value>;
 @group(0) @binding(5) var<storage, read> info: Info;
 
 const N_INVOCATIONS = 64u;
@@ -47,13 +47,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let first = (group.y * info.channels + first_channel) * info.area;
     let length = info.per_group * info.area;
     // Distances from one of the numbers: their squares do not drown the variance, whatever the mean.
-    let origin = x[first];
-    var sums = vec2<f32>();
+    let origin = first_of(x[first]);
+    var sum = Value();
+    var squares = Value();
     for (var i = index; i < length; i += N_INVOCATIONS) {
         let distance = x[first + i] - origin;
-        sums += vec2(distance, distance * distance);
+        sum += distance;
+        squares += distance * distance;
     }
-    let means = total(index, sums) / f32(length);
+    let means = total(index, vec2(sum_of(sum), sum_of(squares))) / f32(WIDTH * length);
     let mean = origin + means.x;
     let factor = inverseSqrt(max(means.y - means.x * means.x, 0.0) + info.epsilon);
     for (var c = 0u; c < info.per_group; c++) {

@@ -3,24 +3,24 @@
 //
 // dx = (dm·w − mean(dm·w) − n·mean(dm·w·n))/√(variance + ε), where w is weight·(1 + scale) and the means are those of a group.
 //
-// From above: MODULATED (scale and shift), SILU.
+// From above: what a Value is; MODULATED (scale and shift), SILU.
 
 struct Info {
     channels: u32,
     // Channels of one group.
     per_group: u32,
-    // Pixels of one picture.
+    // Values of a channel of one picture.
     area: u32,
     epsilon: f32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Value>;
 @group(0) @binding(1) var<storage, read> weight: array<f32>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
 // For each picture all scales, then all shifts.
 @group(0) @binding(3) var<storage, read> scale_shift: array<f32>;
-@group(0) @binding(4) var<storage, read> dy: array<f32>;
-@group(0) @binding(5) var<storage, read_write> dx: array<f32>;
+@group(0) @binding(4) var<storage, read> dy: array<Value>;
+@group(0) @binding(5) var<storage, read_write> dx: array<Value>;
 @group(0) @binding(6) var<storage, read_write> sums: array<vec2<f32>>;
 @group(0) @binding(7) var<storage, read> info: Info;
 
@@ -59,20 +59,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let first = (group.y * info.channels + first_channel) * info.area;
     let length = info.per_group * info.area;
     // Distances from one of the numbers: their squares do not drown the variance, whatever the mean.
-    let origin = x[first];
-    var squares = vec2<f32>();
+    let origin = first_of(x[first]);
+    var distances = Value();
+    var squares = Value();
     for (var i = index; i < length; i += N_INVOCATIONS) {
         let distance = x[first + i] - origin;
-        squares += vec2(distance, distance * distance);
+        distances += distance;
+        squares += distance * distance;
     }
-    let means = total(index, squares) / f32(length);
+    let means = total(index, vec2(sum_of(distances), sum_of(squares))) / f32(WIDTH * length);
     let mean = origin + means.x;
     let factor = inverseSqrt(max(means.y - means.x * means.x, 0.0) + info.epsilon);
 
     var of_group = vec2<f32>();
     for (var c = 0u; c < info.per_group; c++) {
         let line = line(group.y, first_channel + c);
-        var sum = vec2<f32>();
+        var slopes = Value();
+        var products = Value();
         for (var pixel = index; pixel < info.area; pixel += N_INVOCATIONS) {
             let at = first + c * info.area + pixel;
             let n = (x[at] - mean) * factor;
@@ -82,17 +85,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 let sigmoid = 1.0 / (1.0 + exp(-m));
                 dm *= sigmoid * (1.0 + m * (1.0 - sigmoid));
             }
-            sum += vec2(dm, dm * n);
+            slopes += dm;
+            products += dm * n;
             // Kept here for the second pass, by the same invocation.
             dx[at] = dm;
         }
-        sum = total(index, sum);
+        let sum = total(index, vec2(sum_of(slopes), sum_of(products)));
         if index == 0u {
             sums[group.y * info.channels + first_channel + c] = sum;
         }
         of_group += sum * line.x;
     }
-    of_group /= f32(length);
+    of_group /= f32(WIDTH * length);
     for (var c = 0u; c < info.per_group; c++) {
         let slope = line(group.y, first_channel + c).x;
         for (var pixel = index; pixel < info.area; pixel += N_INVOCATIONS) {

@@ -1,4 +1,5 @@
-// Matrix products, one for each head of each example: y[i, j] = factor·Σₖ a[i, k]·b[k, j] + bias.
+// Matrix products, one for each head of each example: y[i, j] = factor·Σₖ a[i, k]·b[k, j] + bias, and what follows such a product: SiLU, or a sum with what it is
+// added to, (y + onto)·scale.
 //
 // Each of the three lies in vectors of four numbers: four neighbours of a row, or, if it is turned, of a column. So nothing is transposed beforehand: linear
 // layers and convolutions of one pixel, their gradients, the products of attention, and those of Winograd's form.
@@ -7,7 +8,7 @@
 // workgroup reads each number of `a` once.
 //
 // From above: ACROSS, the invocations of a workgroup; ROWS, a multiple of four; VECTORS, of four columns each; A_TURNED, B_TURNED and Y_TURNED; BIAS_OF_COLUMNS and
-// BIAS_OF_ROWS.
+// BIAS_OF_ROWS; SILU and ONTO.
 
 struct Matrix {
     // Where the first vector is, and how far it is from there to the next row, column, head and example; where rows or columns lie in vectors, to the next
@@ -26,6 +27,8 @@ struct Info {
     columns: u32,
     heads: u32,
     factor: f32,
+    // What the sum with `onto` is multiplied with.
+    scale: f32,
     a: Matrix,
     b: Matrix,
     y: Matrix,
@@ -34,12 +37,21 @@ struct Info {
 @group(0) @binding(0) var<storage, read> a: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> b: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read> info: Info;
+// Lies as the result does. Without ONTO it is not read.
+@group(0) @binding(3) var<storage, read> onto: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> info: Info;
 
 fn first(matrix: Matrix, which: u32) -> u32 {
     let example = which / info.heads;
     return matrix.first + example * matrix.example + (which - example * info.heads) * matrix.head;
+}
+
+fn store(at: u32, value: vec4<f32>) {
+    var result = value;
+    if SILU { result /= 1.0 + exp(-result); }
+    if ONTO { result = (result + onto[at]) * info.scale; }
+    y[at] = result;
 }
 
 @compute @workgroup_size(ACROSS)
@@ -141,14 +153,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                         let columns = transpose(rows);
                         for (var i = 0u; i < 4u; i++) {
                             if first_column + i < info.columns {
-                                y[at + i * info.y.column] = columns[i];
+                                store(at + i * info.y.column, columns[i]);
                             }
                         }
                     }
                 } else {
                     for (var i = 0u; i < 4u; i++) {
                         if first_row + v + i < info.rows {
-                            y[y_at + (first_row + v + i) * info.y.row + vector * info.y.column] = rows[i];
+                            store(y_at + (first_row + v + i) * info.y.row + vector * info.y.column, rows[i]);
                         }
                     }
                 }

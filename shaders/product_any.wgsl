@@ -1,8 +1,8 @@
-// The products of `product.wgsl`, y[i, j] = factor·Σₖ a[i, k]·b[k, j] + bias[j], for matrices of any sizes that lie in any order, a number at a time.
+// The products of `product.wgsl`, y[i, j] = factor·Σₖ a[i, k]·b[k, j] + bias[j], and what follows them, for matrices of any sizes that lie in any order, a number at a time.
 //
 // Each invocation makes ROWS × COLUMNS of the result in registers; neighbouring invocations make neighbouring columns.
 //
-// From above: ROWS and COLUMNS, BIASED.
+// From above: ROWS and COLUMNS; BIASED, SILU and ONTO.
 
 struct Matrix {
     // Where the first number is, and how far it is from there to the next row, column, head and example.
@@ -20,6 +20,8 @@ struct Info {
     columns: u32,
     heads: u32,
     factor: f32,
+    // What the sum with `onto` is multiplied with.
+    scale: f32,
     a: Matrix,
     b: Matrix,
     y: Matrix,
@@ -28,8 +30,10 @@ struct Info {
 @group(0) @binding(0) var<storage, read> a: array<f32>;
 @group(0) @binding(1) var<storage, read> b: array<f32>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-@group(0) @binding(4) var<storage, read> info: Info;
+// Lies as the result does. Without ONTO it is not read.
+@group(0) @binding(3) var<storage, read> onto: array<f32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+@group(0) @binding(5) var<storage, read> info: Info;
 
 // A workgroup: invocations along the columns, and along the rows.
 const ACROSS = 16u;
@@ -93,7 +97,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
                 if BIASED {
                     sum += bias[column];
                 }
-                y[y_at + row * info.y.row + column * info.y.column] = sum;
+                let at = y_at + row * info.y.row + column * info.y.column;
+                if SILU { sum /= 1.0 + exp(-sum); }
+                if ONTO { sum = (sum + onto[at]) * info.scale; }
+                y[at] = sum;
             }
         }
     }

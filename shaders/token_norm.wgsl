@@ -1,18 +1,20 @@
 // Layer normalisation: y = (x − mean)/√(variance + ε)·weight + bias, with mean and variance of each token.
 //
 // Eight invocations work on a token, and a workgroup on eight tokens: so they wait for each other once for eight.
+//
+// From above: what a Value is.
 
 struct Info {
     n_tokens: u32,
-    // Features of a token.
+    // Values of a token.
     width: u32,
     epsilon: f32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> weight: array<f32>;
-@group(0) @binding(2) var<storage, read> bias: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Value>;
+@group(0) @binding(1) var<storage, read> weight: array<Value>;
+@group(0) @binding(2) var<storage, read> bias: array<Value>;
+@group(0) @binding(3) var<storage, read_write> y: array<Value>;
 @group(0) @binding(4) var<storage, read> info: Info;
 
 const EACH = 8u;
@@ -38,13 +40,15 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_
     let first = min(token, info.n_tokens - 1u) * info.width;
     let lane = index % EACH;
     // Distances from one of the numbers: their squares do not drown the variance, whatever the mean.
-    let origin = x[first];
-    var sums = vec2<f32>();
+    let origin = first_of(x[first]);
+    var distances = Value();
+    var squares = Value();
     for (var i = lane; i < info.width; i += EACH) {
         let distance = x[first + i] - origin;
-        sums += vec2(distance, distance * distance);
+        distances += distance;
+        squares += distance * distance;
     }
-    let means = total(index, sums) / f32(info.width);
+    let means = total(index, vec2(sum_of(distances), sum_of(squares))) / f32(WIDTH * info.width);
     let mean = origin + means.x;
     let factor = inverseSqrt(max(means.y - means.x * means.x, 0.0) + info.epsilon);
     if token < info.n_tokens {

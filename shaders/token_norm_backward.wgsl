@@ -1,19 +1,21 @@
 // The gradient of `token_norm.wgsl` for its input, and the share of each token in that of the weight, dy·n.
 //
 // dx = (g − mean(g) − n·mean(g·n))/√(variance + ε), where g is dy·weight, n is (x − mean)/√(variance + ε) and the means are those of a token.
+//
+// From above: what a Value is.
 
 struct Info {
     n_tokens: u32,
-    // Features of a token.
+    // Values of a token.
     width: u32,
     epsilon: f32,
 }
 
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> weight: array<f32>;
-@group(0) @binding(2) var<storage, read> dy: array<f32>;
-@group(0) @binding(3) var<storage, read_write> dx: array<f32>;
-@group(0) @binding(4) var<storage, read_write> shares: array<f32>;
+@group(0) @binding(0) var<storage, read> x: array<Value>;
+@group(0) @binding(1) var<storage, read> weight: array<Value>;
+@group(0) @binding(2) var<storage, read> dy: array<Value>;
+@group(0) @binding(3) var<storage, read_write> dx: array<Value>;
+@group(0) @binding(4) var<storage, read_write> shares: array<Value>;
 @group(0) @binding(5) var<storage, read> info: Info;
 
 const EACH = 8u;
@@ -41,22 +43,26 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_
     let first = min(token, info.n_tokens - 1u) * info.width;
     let lane = index % EACH;
     // Distances from one of the numbers: their squares do not drown the variance, whatever the mean.
-    let origin = x[first];
-    var squares = vec2<f32>();
+    let origin = first_of(x[first]);
+    var distances = Value();
+    var squares = Value();
     for (var i = lane; i < info.width; i += EACH) {
         let distance = x[first + i] - origin;
-        squares += vec2(distance, distance * distance);
+        distances += distance;
+        squares += distance * distance;
     }
-    let means = total(index, squares) / f32(info.width);
+    let means = total(index, vec2(sum_of(distances), sum_of(squares))) / f32(WIDTH * info.width);
     let mean = origin + means.x;
     let factor = inverseSqrt(max(means.y - means.x * means.x, 0.0) + info.epsilon);
 
-    var sums = vec2<f32>();
+    var slopes = Value();
+    var products = Value();
     for (var i = lane; i < info.width; i += EACH) {
         let g = dy[first + i] * weight[i];
-        sums += vec2(g, g * (x[first + i] - mean) * factor);
+        slopes += g;
+        products += g * (x[first + i] - mean) * factor;
     }
-    let of_token = total(index, sums) / f32(info.width);
+    let of_token = total(index, vec2(sum_of(slopes), sum_of(products))) / f32(WIDTH * info.width);
     if token < info.n_tokens {
         for (var i = lane; i < info.width; i += EACH) {
             let n = (x[first + i] - mean) * factor;

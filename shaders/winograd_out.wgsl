@@ -1,8 +1,9 @@
-// From Winograd's form back to pictures: Aᵀ·m·A, 4 × 4 pixels of four channels an invocation, and the bias.
+// From Winograd's form back to pictures: Aᵀ·m·A, 4 × 4 pixels of four channels an invocation; the bias, and a sum with what the result is added to,
+// (y + onto)·scale.
 //
 // Lavin and Gray 2016, F(4 × 4, 3 × 3).
 //
-// From above: BIASED.
+// From above: BIASED and ONTO.
 
 struct Info {
     channels: u32,
@@ -11,14 +12,17 @@ struct Info {
     row: u32,
     of_picture: u32,
     n_tiles: u32,
+    // What the sum with `onto` is multiplied with.
+    scale: f32,
 }
 
 // [36, channels/4, n_tiles], four channels in a vector.
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> bias: array<f32>;
-// Four pixels of a row in a vector: as many vectors as tiles.
-@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> info: Info;
+// Four pixels of a row in a vector: as many vectors as tiles. Without ONTO it is not read.
+@group(0) @binding(2) var<storage, read> onto: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> info: Info;
 
 alias Six = array<vec4<f32>, 6>;
 
@@ -60,11 +64,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
             for (var c = 0u; c < 4u; c++) {
                 let channel = 4u * id.y + c;
                 if channel < info.channels {
-                    var added = 0.0;
-                    if BIASED {
-                        added = bias[channel];
-                    }
-                    y[((picture * info.channels + channel) * info.height + line) * info.row + column] = pixels[c] + added;
+                    let at = ((picture * info.channels + channel) * info.height + line) * info.row + column;
+                    var result = pixels[c];
+                    if BIASED { result += bias[channel]; }
+                    if ONTO { result = (result + onto[at]) * info.scale; }
+                    y[at] = result;
                 }
             }
         }

@@ -178,8 +178,9 @@ fn sampling<const D: usize>(
     device: &Device,
 ) -> Result<()> {
     let settings = Settings { n_steps: 10, ..Settings::default() };
+    let noise = State::from_seed(shape, 1, device);
     let step = || -> Result<Vec<f32>> {
-        let mut chain = Chain::new(settings, condition.clone(), State::from_seed(shape, 1, device))?;
+        let mut chain = Chain::new(settings, condition.clone(), noise.clone())?;
         chain.step(network)?;
         values(chain.state().x_t.clone())
     };

@@ -5,9 +5,9 @@ use std::io::Write as _;
 
 use bit_diffusion::{
     kernels::{
-        Learner, Learning, MOST_OTHERS, TOKEN_EPSILON, attention, attention_to_pixels, conv2d, double, finish_step,
-        gelu, group_norm, group_norm_modulated_silu, group_norm_silu, histogram, layer_norm, linear, sum_of_squares,
-        sum_scaled, with_twins,
+        Learner, Learning, MOST_OTHERS, TOKEN_EPSILON, attention, attention_to_pixels, conv2d, conv2d_onto, double,
+        finish_step, gelu, group_norm, group_norm_modulated_silu, group_norm_silu, histogram, layer_norm, linear,
+        linear_onto, linear_silu, sum_of_squares, sum_scaled, with_twins,
     },
     metrics::bits::{Histogram, N_BINS},
     rng::Rng,
@@ -65,6 +65,7 @@ fn shaders_agree_with_their_twins() {
     updates(&gpu);
     steps(&gpu);
     histograms(&gpu);
+    layers_with_what_follows(&gpu);
     let device = gpu.autodiff();
     normalisations(&device);
     connections(&device);
@@ -147,7 +148,18 @@ fn normalisations(device: &Device) {
 }
 
 fn updates(device: &Device) {
-    let given = |seed| Rng::new(seed).normal_tensor([70], device);
+    for n in [70, 400] {
+        learned(n, device);
+    }
+    let gradients: Vec<Tensor<1>> =
+        [1, 70, 5000].map(|n| Rng::new(n as u64).normal_tensor([n], device)).into_iter().collect();
+    let run = || sum_of_squares(&gradients, device);
+    assert_close(run(), with_twins(run), "the sum of squares");
+}
+
+/// Three steps of learning for a parameter of so many numbers.
+fn learned(n: usize, device: &Device) {
+    let given = |seed| Rng::new(seed).normal_tensor([n], device);
     let learning = Learning { rate: 0.1, shorten: 0.5, decay: 0.75 };
     let run = || {
         let mut learner = Learner { value: given(1), moments: None, average: given(9) };
@@ -164,10 +176,6 @@ fn updates(device: &Device) {
     assert_close(first.moment_1, second.moment_1, "Adam's first moment");
     assert_close(first.moment_2, second.moment_2, "Adam's second moment");
     assert_eq!(first.time, second.time);
-    let gradients: Vec<Tensor<1>> =
-        [1, 70, 5000].map(|n| Rng::new(n as u64).normal_tensor([n], device)).into_iter().collect();
-    let run = || sum_of_squares(&gradients, device);
-    assert_close(run(), with_twins(run), "the sum of squares");
 }
 
 /// The result and the gradients of a function against those of its twin.
@@ -201,6 +209,32 @@ fn connections(device: &Device) {
         compare(&what, &[&x], || linear(&layer, x.clone()));
         compare(&what, &[&layer.weight.val()], || linear(&layer, x.clone()));
         compare(&what, &[&layer.bias.as_ref().unwrap().val()], || linear(&layer, x.clone()));
+    }
+}
+
+/// Where nobody learns, in one launch.
+fn layers_with_what_follows(device: &Device) {
+    // Products in vectors of four and others, turned and not; convolutions by Winograd's trick, of one pixel, and others.
+    for [batch, n, from, to] in [[2, 20, 36, 128], [1, 2, 128, 12], [3, 7, 10, 5]] {
+        let layer = LinearConfig::new(from, to).init(device);
+        let draw = |seed, width| Rng::new(seed).normal_tensor([batch, n, width], device);
+        let run = || [linear_silu(&layer, draw(1, from)), linear_onto(draw(2, to), &layer, draw(1, from))];
+        for ((ours, twin), what) in run().into_iter().zip(with_twins(run)).zip(["and SiLU", "and a sum"]) {
+            assert_close(ours, twin, &format!("{batch}×{n}: {from} → {to} {what}"));
+        }
+    }
+    let cases =
+        [([2, 16, 20, 8, 12], 3, 1), ([2, 8, 12, 4, 6], 1, 1), ([1, 3, 5, 3, 3], 1, 1), ([2, 5, 9, 6, 7], 3, 2)];
+    for (shape @ [batch, from, to, height, width], size, stride) in cases {
+        let padding = size / 2;
+        let layer = Conv2dConfig::new([from, to], [size, size])
+            .with_stride([stride, stride])
+            .with_padding(PaddingConfig2d::Explicit(padding, padding, padding, padding))
+            .init(device);
+        let x = Rng::new(1).normal_tensor([batch, from, height, width], device);
+        let onto = Rng::new(2).normal_tensor([batch, to, height.div_ceil(stride), width.div_ceil(stride)], device);
+        let run = || conv2d_onto(onto.clone(), &layer, x.clone(), 0.7);
+        assert_close(run(), with_twins(run), &format!("{shape:?}, kernel {size}, stride {stride}, and a sum"));
     }
 }
 

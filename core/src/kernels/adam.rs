@@ -64,7 +64,7 @@ impl Learning {
         Learner { value, moments, average }
     }
 
-    /// In two passes: on a graphics card a dozen take longer to start than to run.
+    /// In one pass: on a graphics card a dozen take longer to start than to run.
     fn step_on_card(self, learner: Learner, gradient: Tensor<1>) -> Learner {
         let Learner { value, moments, average } = learner;
         let (first, second, time) = moments_of(moments, &gradient);
@@ -76,11 +76,12 @@ impl Learning {
             beta_2: BETA_2,
             rate: self.rate as f32 * missing_2.sqrt() / missing_1,
             epsilon: EPSILON * missing_2.sqrt(),
+            decay: self.decay as f32,
+            rest: (1.0 - self.decay) as f32,
         };
-        let [value, gradient, first, second] = [value, gradient, first, second].map(Tensor::into_dispatch);
-        let (value, first, second) = Dispatch::gpu_adam(value, gradient, first, second, numbers);
-        let (kept, new) = (self.decay as f32, (1.0 - self.decay) as f32);
-        let average = Dispatch::gpu_mix(average.into_dispatch(), value.clone(), kept, new);
+        let tensors = [value, gradient, first, second, average].map(Tensor::into_dispatch);
+        let [value, gradient, first, second, average] = tensors;
+        let (value, first, second, average) = Dispatch::gpu_adam(value, gradient, first, second, average, numbers);
         let [value, first, second, average] = [value, first, second, average].map(Tensor::from_dispatch);
         Learner { value, moments: Some(AdamState::new(AdaptiveMomentumState::new(time, first, second))), average }
     }

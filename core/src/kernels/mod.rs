@@ -13,6 +13,7 @@
 //! | `tokens`, `planes` | what happens to each token, and to each plane of pixels |
 //! | `adam` | a step of training, for each weight |
 //! | `step` | the end of a sampler's step |
+//! | `fused` | layers with what follows them |
 //! | `histogram` | how analog bits are spread, without reading them back |
 //! | `exp`, `vectors` | functions and loops in vectors |
 //! | `gpu` | all of these in WGSL, and pictures for a screen that never leave the card |
@@ -25,6 +26,7 @@ mod conv;
 mod conv_backward;
 mod exp;
 mod extension;
+mod fused;
 mod gpu;
 mod histogram;
 mod layer_ops;
@@ -49,14 +51,15 @@ use burn::{
 
 pub use self::adam::{Learner, Learning, sum_of_squares};
 use self::{extension::KernelOps, norm::Activation};
-pub(crate) use self::{
-    gpu::{Pixels, pixels},
-    step::mix,
-};
 pub use self::{
+    fused::{conv2d_onto, linear_onto, linear_silu},
     histogram::histogram,
     layers::{TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled},
     step::{MOST_OTHERS, finish_step},
+};
+pub(crate) use self::{
+    gpu::{Pixels, pixels},
+    step::mix,
 };
 
 thread_local! {
@@ -77,22 +80,25 @@ pub fn with_twins<T>(run: impl FnOnce() -> T) -> T {
 /// - `x`: `[b, from, h, w]`; output: `[b, to, h/stride, w/stride]`
 #[must_use]
 pub fn conv2d(layer: &Conv2d, x: Tensor<4>) -> Tensor<4> {
+    if let (true, true, Some(bias)) = (fits(layer), gpu::has(&x), &layer.bias) {
+        return gpu::conv2d(layer, bias.val(), x);
+    }
+    let (true, true, Some(bias)) = (fits(layer), is_on_cpu(&x), &layer.bias) else {
+        return layer.forward(x);
+    };
+    let [weight, bias] = [layer.weight.val().into_dispatch(), bias.val().into_dispatch()];
+    Tensor::from_dispatch(Dispatch::convolve(x.into_dispatch(), weight, bias, layer.stride[0]))
+}
+
+/// Whether there are kernels for a layer's settings.
+fn fits(layer: &Conv2d) -> bool {
     let [size, other] = layer.kernel_size;
     let [stride, stride_other] = layer.stride;
-    let fits = size == other
+    size == other
         && stride == stride_other
         && matches!((size, stride), (1 | 3, 1) | (3, 2))
         && layer.dilation == [1, 1]
-        && layer.groups == 1;
-    if let (true, true, Some(bias)) = (fits, gpu::has(&x), &layer.bias) {
-        return gpu::conv2d(layer, bias.val(), x);
-    }
-    let (true, true, Some(bias)) = (fits, is_on_cpu(&x), &layer.bias) else {
-        return layer.forward(x);
-    };
-    let y =
-        Dispatch::convolve(x.into_dispatch(), layer.weight.val().into_dispatch(), bias.val().into_dispatch(), stride);
-    Tensor::from_dispatch(y)
+        && layer.groups == 1
 }
 
 /// Group normalisation alone.

@@ -6,11 +6,11 @@ use burn::{
         GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig, Linear, PaddingConfig2d,
         conv::{Conv2d, Conv2dConfig},
     },
-    tensor::{Device, Tensor, TensorData, activation::silu},
+    tensor::{Device, Tensor, TensorData},
 };
 
 use crate::{
-    kernels::{TOKEN_EPSILON, linear},
+    kernels::{TOKEN_EPSILON, linear_silu},
     rng::Rng,
 };
 
@@ -119,7 +119,7 @@ impl TimeEmbedding {
     /// - `gamma`, `classes`: b entries; output: `[b, 4·width]`
     pub fn forward(&self, gamma: &[f64], classes: &[Option<usize>], device: &Device) -> Tensor<2> {
         let waves = Tensor::from_data(TensorData::new(sinusoids(gamma, self.width), [gamma.len(), self.width]), device);
-        let mut hidden = silu(linear(&self.first, waves));
+        let mut hidden = linear_silu(&self.first, waves);
         if self.n_classes > 0 {
             // One-hot; the null label is the zero vector.
             let mut labels = vec![0.0_f32; gamma.len() * self.n_classes];
@@ -131,7 +131,7 @@ impl TimeEmbedding {
             let labels = Tensor::from_data(TensorData::new(labels, [gamma.len(), self.n_classes]), device);
             hidden = Tensor::cat(vec![hidden, labels], 1);
         }
-        silu(linear(&self.second, hidden))
+        linear_silu(&self.second, hidden)
     }
 }
 

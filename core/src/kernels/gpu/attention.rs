@@ -3,8 +3,8 @@
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{
-    product::{Matrices, Product},
-    program::{Program, Shader, dims, empty_beside, empty_like, in_order, workgroups_for},
+    product::{Finish, Matrices, Product},
+    program::{Shader, Values, dims, empty_beside, empty_like, in_order, workgroups_for},
 };
 
 /// The sizes of attention.
@@ -39,9 +39,9 @@ impl Attention {
     fn over_rows(&self, shader: Shader, inputs: &[&CubeTensor]) -> Matrices {
         let result = self.pairs_beside(inputs[0]);
         let rows = self.batch * self.n_heads * self.n_queries;
-        let info = [rows, self.n_keys].map(|n| n as u32);
-        let program = Program { shader, constants: Vec::new() };
-        program.launch([workgroups_for(rows), 1, 1], inputs, &[&result.tensor], &info);
+        let row = Values::of(self.n_keys);
+        let info = [rows, row.n].map(|n| n as u32);
+        row.program(shader).launch([workgroups_for(rows), 1, 1], inputs, &[&result.tensor], &info);
         result
     }
 
@@ -49,13 +49,13 @@ impl Attention {
     fn shares(&self, query: &Matrices, key: &Matrices) -> Matrices {
         let scores = self.pairs_beside(&query.tensor);
         let product = self.product([self.n_queries, self.head_dim, self.n_keys], self.factor());
-        product.launch(query, &key.transposed(), None, &scores);
+        product.launch(query, &key.transposed(), Finish::NONE, &scores);
         self.over_rows(Shader::Softmax, &[&scores.tensor])
     }
 
     fn forward(&self, [query, key, value]: &[Matrices; 3], y: &Matrices) {
         let shares = self.shares(query, key);
-        self.product([self.n_queries, self.n_keys, self.head_dim], 1.0).launch(&shares, value, None, y);
+        self.product([self.n_queries, self.n_keys, self.head_dim], 1.0).launch(&shares, value, Finish::NONE, y);
     }
 
     /// Writes the gradients of queries, keys and values. The shares are worked out again, which takes less than to keep them.
@@ -63,12 +63,17 @@ impl Attention {
         let &Self { n_queries, n_keys, head_dim, .. } = self;
         let ([query, key, value], [dq, dk, dv]) = (given, gradients);
         let shares = self.shares(query, key);
-        self.product([n_keys, n_queries, head_dim], 1.0).launch(&shares.transposed(), dy, None, dv);
+        self.product([n_keys, n_queries, head_dim], 1.0).launch(&shares.transposed(), dy, Finish::NONE, dv);
         let d_shares = self.pairs_beside(&dy.tensor);
-        self.product([n_queries, head_dim, n_keys], 1.0).launch(dy, &value.transposed(), None, &d_shares);
+        self.product([n_queries, head_dim, n_keys], 1.0).launch(dy, &value.transposed(), Finish::NONE, &d_shares);
         let d_scores = self.over_rows(Shader::SoftmaxBackward, &[&shares.tensor, &d_shares.tensor]);
-        self.product([n_queries, n_keys, head_dim], self.factor()).launch(&d_scores, key, None, dq);
-        self.product([n_keys, n_queries, head_dim], self.factor()).launch(&d_scores.transposed(), query, None, dk);
+        self.product([n_queries, n_keys, head_dim], self.factor()).launch(&d_scores, key, Finish::NONE, dq);
+        self.product([n_keys, n_queries, head_dim], self.factor()).launch(
+            &d_scores.transposed(),
+            query,
+            Finish::NONE,
+            dk,
+        );
     }
 }
 

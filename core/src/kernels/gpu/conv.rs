@@ -8,10 +8,12 @@ use burn_cubecl::tensor::CubeTensor;
 use super::{
     kept::made_once,
     pointwise,
+    product::Onto,
     program::{
         Constant::{Count, Flag},
-        N_INVOCATIONS, Program, Shader, dims, empty_beside, folded, in_order, sum_of_parts, workgroups_for,
+        N_INVOCATIONS, Program, Shader, Values, dims, empty_beside, folded, in_order, sum_of_parts, workgroups_for,
     },
+    update::mix,
     winograd,
 };
 
@@ -28,22 +30,37 @@ const ENOUGH_INVOCATIONS: usize = 4096;
 
 /// `x ∗ weight + bias`.
 pub(super) fn forward(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, stride: usize) -> CubeTensor {
+    forward_onto(x, weight, bias, stride, None)
+}
+
+/// `(x ∗ weight + bias + onto)·scale`.
+pub(super) fn forward_onto(
+    x: CubeTensor,
+    weight: CubeTensor,
+    bias: CubeTensor,
+    stride: usize,
+    onto: Option<Onto<'_>>,
+) -> CubeTensor {
     let [batch, from, height, width] = dims(&x);
     let [to, weight_from, size, _] = dims(&weight);
     assert_eq!(from, weight_from, "the weights are for {weight_from} channels, the pictures have {from}");
     let taps = size * size;
     let weights = Weights { from, to, size, to_step: from * taps, from_step: taps, is_mirrored: false };
     if winograd::fits(&x, [from, to], size, stride) {
-        return winograd::convolve(&weights, weight, x, Some(&in_order(bias)));
+        return winograd::convolve(&weights, weight, x, Some(&in_order(bias)), onto);
     }
     let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
     if size == 1
         && stride == 1
-        && let Some(y) = pointwise::forward(&x, &weight, &bias)
+        && let Some(y) = pointwise::forward(&x, &weight, &bias, onto)
     {
         return y;
     }
-    weights.convolve(weight, &Packed::new(x, size / 2, 1), Some(&in_order(bias)), stride, y)
+    let y = weights.convolve(weight, &Packed::new(x, size / 2, 1), Some(&in_order(bias)), stride, y);
+    match onto {
+        None => y,
+        Some(Onto { tensor, scale }) => mix(y, tensor.clone(), scale, scale),
+    }
 }
 
 /// The gradient of the input, which has the sizes `x`.
@@ -53,7 +70,7 @@ pub(super) fn x_backward(x: [usize; 4], weight: CubeTensor, dy: CubeTensor, stri
     // The gradient goes the other way.
     let weights = Weights { from: to, to: from, size, to_step: taps, from_step: from * taps, is_mirrored: true };
     if winograd::fits(&dy, [to, from], size, stride) {
-        return winograd::convolve(&weights, weight, dy, None);
+        return winograd::convolve(&weights, weight, dy, None, None);
     }
     if size == 1
         && stride == 1
@@ -100,8 +117,9 @@ pub(super) fn bias_backward(dy: CubeTensor) -> CubeTensor {
     let dy = in_order(dy);
     let [batch, channels, height, width] = dims(&dy);
     let sums = empty_beside(&dy, [channels]);
-    let program = Program { shader: Shader::ChannelSums, constants: Vec::new() };
-    program.launch([channels, 1, 1], &[&dy], &[&sums], &[batch, channels, height * width].map(|n| n as u32));
+    let plane = Values::of(height * width);
+    let info = [batch, channels, plane.n].map(|n| n as u32);
+    plane.program(Shader::ChannelSums).launch([channels, 1, 1], &[&dy], &[&sums], &info);
     sums
 }
 

@@ -15,24 +15,26 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{
     conv, histogram,
-    norm::{Given, Norm},
-    program::dims,
+    norm::{Activation, Given, Norm},
+    product::{Onto, connect},
+    program::{dims, in_order},
     step,
     update::{self, AdamNumbers},
 };
 use crate::kernels::step::StepNumbers;
 
-/// What happens to parameters and to states, without gradients of its own.
+/// What needs no gradients: what happens to parameters and to states, and layers with what follows them where nobody learns.
 #[backend_extension(Cube)]
 pub(in crate::kernels) trait GpuUpdates: Backend {
-    /// One step of Adam: the next weight and its moments.
+    /// One step of Adam: the next weight, its moments, and its average.
     fn gpu_adam(
         weight: FloatTensor<Self>,
         gradient: FloatTensor<Self>,
         first: FloatTensor<Self>,
         second: FloatTensor<Self>,
+        average: FloatTensor<Self>,
         numbers: AdamNumbers,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// `a·x + b·y`.
     fn gpu_mix(x: FloatTensor<Self>, y: FloatTensor<Self>, a: f32, b: f32) -> FloatTensor<Self>;
@@ -49,6 +51,27 @@ pub(in crate::kernels) trait GpuUpdates: Backend {
         numbers: StepNumbers,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
+    /// `SiLU(x·weight + bias)`; `[…, from]` → `[…, to]`.
+    fn gpu_connect_silu(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// `onto + x·weight + bias`; `[…, from]` → `[…, to]`.
+    fn gpu_connect_onto(
+        onto: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// `(onto + x ∗ weight + bias)·scale`, padded by half the kernel's size.
+    fn gpu_convolve_onto(
+        onto: FloatTensor<Self>,
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        stride: usize,
+        scale: f32,
+    ) -> FloatTensor<Self>;
+
     /// How many numbers fall into each of `n_bins` between ±`limit`, and last, how many into none.
     fn gpu_histogram(x: FloatTensor<Self>, n_bins: usize, limit: f32) -> FloatTensor<Self>;
 }
@@ -59,9 +82,10 @@ impl GpuUpdates for Cube {
         gradient: CubeTensor,
         first: CubeTensor,
         second: CubeTensor,
+        average: CubeTensor,
         numbers: AdamNumbers,
-    ) -> (CubeTensor, CubeTensor, CubeTensor) {
-        update::adam(weight, gradient, [first, second], numbers).into()
+    ) -> (CubeTensor, CubeTensor, CubeTensor, CubeTensor) {
+        update::adam(weight, gradient, [first, second, average], numbers).into()
     }
 
     fn gpu_mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
@@ -80,6 +104,26 @@ impl GpuUpdates for Cube {
         numbers: StepNumbers,
     ) -> (CubeTensor, CubeTensor) {
         step::finish(estimate, x_t, [first, second], numbers).into()
+    }
+
+    fn gpu_connect_silu(x: CubeTensor, weight: CubeTensor, bias: CubeTensor) -> CubeTensor {
+        connect([x, weight, bias], Activation::Silu, None)
+    }
+
+    fn gpu_connect_onto(onto: CubeTensor, x: CubeTensor, weight: CubeTensor, bias: CubeTensor) -> CubeTensor {
+        connect([x, weight, bias], Activation::None, Some(onto))
+    }
+
+    fn gpu_convolve_onto(
+        onto: CubeTensor,
+        x: CubeTensor,
+        weight: CubeTensor,
+        bias: CubeTensor,
+        stride: usize,
+        scale: f32,
+    ) -> CubeTensor {
+        let onto = in_order(onto);
+        conv::forward_onto(x, weight, bias, stride, Some(Onto { tensor: &onto, scale }))
     }
 
     fn gpu_histogram(x: CubeTensor, n_bins: usize, limit: f32) -> CubeTensor {

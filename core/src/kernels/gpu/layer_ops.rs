@@ -22,6 +22,7 @@ use burn_cubecl::{
 
 use super::{
     attention,
+    norm::Activation,
     product::{ConnectGradient, connect},
     program::dims,
     tokens, update,
@@ -65,7 +66,7 @@ pub(in crate::kernels) trait GpuLayerOps: Backend {
 
 impl GpuLayerOps for Cube {
     fn gpu_connect(x: CubeTensor, weight: CubeTensor, bias: CubeTensor) -> CubeTensor {
-        connect(x, weight, bias)
+        connect([x, weight, bias], Activation::None, None)
     }
     fn gpu_normalise_tokens(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, epsilon: f64) -> CubeTensor {
         tokens::normalise(x, weight, bias, epsilon)
@@ -198,7 +199,7 @@ impl Backward<Cube, 2> for SumBackward {
 
 impl<C: CheckpointStrategy> GpuLayerOps for Autodiff<Cube, C> {
     fn gpu_connect(x: FloatTensor<Self>, weight: FloatTensor<Self>, bias: FloatTensor<Self>) -> FloatTensor<Self> {
-        let y = connect(x.primitive().clone(), weight.primitive().clone(), bias.primitive().clone());
+        let y = connect([&x, &weight, &bias].map(|given| given.primitive().clone()), Activation::None, None);
         tracked::<Cube, C, _, _, _>(ConnectBackward, [&x, &weight, &bias], (), y)
     }
 

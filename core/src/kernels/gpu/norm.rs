@@ -2,8 +2,10 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Constant::Flag, N_INVOCATIONS, Program, Shader, dims, empty_beside, empty_like, in_order};
-use crate::kernels::norm::Activation;
+use super::program::{
+    Constant::Flag, N_INVOCATIONS, Program, Shader, Values, dims, empty_beside, empty_like, in_order,
+};
+pub(super) use crate::kernels::norm::Activation;
 
 /// What a normalisation is, but for its tensors.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +46,17 @@ impl Given {
     }
 }
 
+/// A channel of a picture.
+fn plane(x: &CubeTensor) -> Values {
+    let [_, _, height, width] = dims(x);
+    Values::of(height * width)
+}
+
 impl Norm {
     fn program(&self, shader: Shader, given: &Given) -> Program {
         let mut constants = vec![("MODULATED", Flag(given.scale_shift.is_some()))];
         if shader != Shader::NormParameters {
-            constants.push(("SILU", Flag(self.activation == Activation::Silu)));
+            constants.extend([plane(&given.x).constant(), ("SILU", Flag(self.activation == Activation::Silu))]);
         }
         Program { shader, constants }
     }
@@ -60,8 +68,8 @@ impl Norm {
     }
 
     fn info(&self, x: &CubeTensor) -> [u32; 4] {
-        let [_, channels, height, width] = dims(x);
-        let [channels, per_group, area] = [channels, channels / self.groups, height * width].map(|n| n as u32);
+        let [_, channels, ..]: [usize; 4] = dims(x);
+        let [channels, per_group, area] = [channels, channels / self.groups, plane(x).n].map(|n| n as u32);
         [channels, per_group, area, (self.epsilon as f32).to_bits()]
     }
 

@@ -3,8 +3,9 @@
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{
+    norm::Activation,
     program::{
-        Constant::{Count, Flag},
+        Constant::{self, Count, Flag},
         N_INVOCATIONS, Program, Shader, dims, empty_beside, empty_like, empty_of, in_order,
     },
     tokens::column_sums,
@@ -115,6 +116,48 @@ impl Bias<'_> {
     }
 }
 
+/// What becomes of a product before it is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finish<'a> {
+    pub bias: Bias<'a>,
+    pub activation: Activation,
+    pub onto: Option<Onto<'a>>,
+}
+
+/// What a result is added to, and what the sum is multiplied with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Onto<'a> {
+    /// Lies as the result does.
+    pub tensor: &'a CubeTensor,
+    pub scale: f32,
+}
+
+impl<'a> Finish<'a> {
+    /// Nothing at all.
+    pub const NONE: Self = Self::biased(Bias::None);
+
+    pub const fn biased(bias: Bias<'a>) -> Self {
+        Self { bias, activation: Activation::None, onto: None }
+    }
+
+    fn transposed(self) -> Self {
+        Self { bias: self.bias.transposed(), ..self }
+    }
+
+    fn constants(&self) -> [(&'static str, Constant); 2] {
+        [("SILU", Flag(self.activation == Activation::Silu)), ("ONTO", Flag(self.onto.is_some()))]
+    }
+
+    /// What is added: each number's bias and `onto`. Shaders without one do not read it, so that it may be any.
+    fn added(&self, any: &'a CubeTensor) -> [&'a CubeTensor; 2] {
+        let bias = match self.bias {
+            Bias::None => any,
+            Bias::OfRows(bias) | Bias::OfColumns(bias) => bias,
+        };
+        [bias, self.onto.map_or(any, |onto| onto.tensor)]
+    }
+}
+
 /// The sizes of products, and how many there are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Product {
@@ -134,15 +177,15 @@ impl Product {
         Self { examples: 1, heads: 1, rows, inner, columns, factor: 1.0 }
     }
 
-    /// `y = factor·a·b`, and the bias of each column.
-    pub fn launch(self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
-        if !self.launch_if_fours(a, b, bias.map_or(Bias::None, Bias::OfColumns), y) {
-            self.launch_any(a, b, bias, y);
+    /// `y = factor·a·b`, and what follows.
+    pub fn launch(self, a: &Matrices, b: &Matrices, finish: Finish<'_>, y: &Matrices) {
+        if !self.launch_if_fours(a, b, finish, y) {
+            self.launch_any(a, b, finish, y);
         }
     }
 
     /// The same where all three lie in vectors of four; else nothing, and `false`.
-    pub fn launch_if_fours(self, a: &Matrices, b: &Matrices, bias: Bias<'_>, y: &Matrices) -> bool {
+    pub fn launch_if_fours(self, a: &Matrices, b: &Matrices, finish: Finish<'_>, y: &Matrices) -> bool {
         let Self { rows, inner, columns, .. } = self;
         let lying = a.fours().zip(b.fours()).zip(y.fours());
         let Some(((a, b), y)) =
@@ -150,44 +193,42 @@ impl Product {
         else {
             return false;
         };
-        self.launch_fours([a, b, y], bias);
+        self.launch_fours([a, b, y], finish);
         true
     }
 
     /// The same of `[a, b, y]` that are known to lie so. Where columns do not lie in vectors there can be any number of them.
-    pub fn launch_fours(self, [a, b, y]: [Fours<'_>; 3], bias: Bias<'_>) {
+    pub fn launch_fours(self, [a, b, y]: [Fours<'_>; 3], finish: Finish<'_>) {
         if self.columns < self.rows.min(4 * LANES) {
             // yᵀ = bᵀ·aᵀ: invocations lie along columns, and should have work.
             let turned = Self { rows: self.columns, columns: self.rows, ..self };
-            turned.launch_across([b, a, y].map(Fours::transposed), bias.transposed());
+            turned.launch_across([b, a, y].map(Fours::transposed), finish.transposed());
         } else {
-            self.launch_across([a, b, y], bias);
+            self.launch_across([a, b, y], finish);
         }
     }
 
-    fn launch_across(&self, [a, b, y]: [Fours<'_>; 3], bias: Bias<'_>) {
+    fn launch_across(&self, [a, b, y]: [Fours<'_>; 3], finish: Finish<'_>) {
         let n = self.examples * self.heads;
         let (rows, vectors) = self.tile();
         let lanes = self.columns.div_ceil(4 * vectors);
         let across = lanes.next_power_of_two().clamp(LANES, N_INVOCATIONS);
-        let constants = vec![
+        let mut constants = vec![
             ("ACROSS", Count(across as u32)),
             ("ROWS", Count(rows as u32)),
             ("VECTORS", Count(vectors as u32)),
             ("A_TURNED", Flag(a.is_turned)),
             ("B_TURNED", Flag(b.is_turned)),
             ("Y_TURNED", Flag(y.is_turned)),
-            ("BIAS_OF_COLUMNS", Flag(matches!(bias, Bias::OfColumns(_)))),
-            ("BIAS_OF_ROWS", Flag(matches!(bias, Bias::OfRows(_)))),
+            ("BIAS_OF_COLUMNS", Flag(matches!(finish.bias, Bias::OfColumns(_)))),
+            ("BIAS_OF_ROWS", Flag(matches!(finish.bias, Bias::OfRows(_)))),
         ];
-        // A shader without a bias does not read it.
-        let bias = match bias {
-            Bias::None => b.tensor,
-            Bias::OfRows(bias) | Bias::OfColumns(bias) => bias,
-        };
+        constants.extend(finish.constants());
         let count = [lanes.div_ceil(across), self.rows.div_ceil(rows), n];
-        let info = self.info([a.info(), b.info(), y.info()]);
-        Program { shader: Shader::Product, constants }.launch(count, &[a.tensor, b.tensor, bias], &[y.tensor], &info);
+        let info = self.info(finish, [a.info(), b.info(), y.info()]);
+        let [bias, onto] = finish.added(b.tensor);
+        let inputs = [a.tensor, b.tensor, bias, onto];
+        Program { shader: Shader::Product, constants }.launch(count, &inputs, &[y.tensor], &info);
     }
 
     /// What an invocation makes: rows, and vectors of four columns. The more, the less is loaded, and the fewer invocations there are to keep a card busy.
@@ -200,39 +241,52 @@ impl Product {
         TILES.into_iter().find(fits).unwrap_or((4, 1))
     }
 
-    fn launch_any(&self, a: &Matrices, b: &Matrices, bias: Option<&CubeTensor>, y: &Matrices) {
+    fn launch_any(&self, a: &Matrices, b: &Matrices, finish: Finish<'_>, y: &Matrices) {
         let n = self.examples * self.heads;
         // The larger a tile, the less is loaded, and the fewer invocations there are to keep a card busy.
         let largest = if n * self.rows * self.columns < 1 << 15 { 4 } else { 8 };
         let tile = |size: usize, invocations: usize| size.div_ceil(invocations).next_power_of_two().min(largest);
         let (columns, rows) = (tile(self.columns, WORKGROUP[0]), tile(self.rows, WORKGROUP[1]));
-        let constants =
-            vec![("ROWS", Count(rows as u32)), ("BIASED", Flag(bias.is_some())), ("COLUMNS", Count(columns as u32))];
+        assert!(!matches!(finish.bias, Bias::OfRows(_)), "products of any matrices have biases of columns");
+        let mut constants = vec![
+            ("ROWS", Count(rows as u32)),
+            ("COLUMNS", Count(columns as u32)),
+            ("BIASED", Flag(!matches!(finish.bias, Bias::None))),
+        ];
+        constants.extend(finish.constants());
         let count = [self.columns.div_ceil(WORKGROUP[0] * columns), self.rows.div_ceil(WORKGROUP[1] * rows), n];
-        let info = self.info([a.info(), b.info(), y.info()]);
-        // A shader without a bias does not read it.
-        let inputs = [&a.tensor, &b.tensor, bias.unwrap_or(&b.tensor)];
+        let info = self.info(finish, [a.info(), b.info(), y.info()]);
+        let [bias, onto] = finish.added(&b.tensor);
+        let inputs = [&a.tensor, &b.tensor, bias, onto];
         Program { shader: Shader::ProductAny, constants }.launch(count, &inputs, &[&y.tensor], &info);
     }
 
-    fn info(&self, matrices: [[u32; 5]; 3]) -> Vec<u32> {
+    fn info(&self, finish: Finish<'_>, matrices: [[u32; 5]; 3]) -> Vec<u32> {
         let sizes = [self.rows, self.inner, self.columns, self.heads].map(|n| n as u32);
-        let factor = [(self.factor as f32).to_bits()];
-        [&sizes[..], &factor, matrices.as_flattened()].concat()
+        let scale = finish.onto.map_or(1.0, |onto| onto.scale);
+        let factors = [self.factor as f32, scale].map(f32::to_bits);
+        [&sizes[..], &factors, matrices.as_flattened()].concat()
     }
 }
 
-/// `x·weight + bias`; `[…, from]` → `[…, to]`.
-pub(super) fn connect(x: CubeTensor, weight: CubeTensor, bias: CubeTensor) -> CubeTensor {
+/// `x·weight + bias`, and what follows; `[…, from]` → `[…, to]`.
+pub(super) fn connect(
+    [x, weight, bias]: [CubeTensor; 3],
+    activation: Activation,
+    onto: Option<CubeTensor>,
+) -> CubeTensor {
     let [from, to] = dims(&weight);
     let [x, weight, bias] = [x, weight, bias].map(in_order);
+    let onto = onto.map(in_order);
     let mut shape = x.meta.shape().clone();
     let rows = shape.num_elements() / from;
     let last = shape.num_dims() - 1;
     shape[last] = to;
     let y = empty_of(&x, shape);
     let [a, b, result] = [(&x, from), (&weight, to), (&y, to)].map(|(tensor, width)| Matrices::rows(tensor, width));
-    Product::one([rows, from, to]).launch(&a, &b, Some(&bias), &result);
+    let onto = onto.as_ref().map(|tensor| Onto { tensor, scale: 1.0 });
+    let finish = Finish { bias: Bias::OfColumns(&bias), activation, onto };
+    Product::one([rows, from, to]).launch(&a, &b, finish, &result);
     y
 }
 
@@ -258,7 +312,7 @@ impl ConnectGradient {
         let dx = empty_like(&self.x);
         let (dy, weight) = (Matrices::rows(&self.dy, self.to), Matrices::rows(&self.weight, self.to));
         let result = Matrices::rows(&dx, self.from);
-        Product::one([self.rows, self.to, self.from]).launch(&dy, &weight.transposed(), None, &result);
+        Product::one([self.rows, self.to, self.from]).launch(&dy, &weight.transposed(), Finish::NONE, &result);
         dx
     }
 
@@ -267,7 +321,7 @@ impl ConnectGradient {
         let dw = empty_beside(&self.x, [self.from, self.to]);
         let (x, dy) = (Matrices::rows(&self.x, self.from), Matrices::rows(&self.dy, self.to));
         let result = Matrices::rows(&dw, self.to);
-        Product::one([self.from, self.rows, self.to]).launch(&x.transposed(), &dy, None, &result);
+        Product::one([self.from, self.rows, self.to]).launch(&x.transposed(), &dy, Finish::NONE, &result);
         dw
     }
 

@@ -124,6 +124,32 @@ impl Shader {
 pub(super) enum Constant {
     Count(u32),
     Flag(bool),
+    /// What a `Value` is: four numbers, or one.
+    Fours(bool),
+}
+
+/// Numbers as shaders take them to which it is all the same: in fours, where they come so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Values {
+    pub n: usize,
+    is_in_fours: bool,
+}
+
+impl Values {
+    pub fn of(length: usize) -> Self {
+        let is_in_fours = length.is_multiple_of(4);
+        Self { n: if is_in_fours { length / 4 } else { length }, is_in_fours }
+    }
+
+    /// What stands above the shader.
+    pub fn constant(self) -> (&'static str, Constant) {
+        ("Value", Constant::Fours(self.is_in_fours))
+    }
+
+    /// A shader that needs no other constant.
+    pub fn program(self, shader: Shader) -> Program {
+        Program { shader, constants: vec![self.constant()] }
+    }
 }
 
 /// A shader and the constants that stand above it. Each combination is compiled once a device.
@@ -139,13 +165,15 @@ impl Program {
         let constants = self.constants.iter().map(|(name, value)| match value {
             Constant::Count(count) => format!("const {name} = {count}u;\n"),
             Constant::Flag(flag) => format!("const {name} = {flag};\n"),
+            Constant::Fours(true) => include_str!("../../../../shaders/fours.wgsl").to_owned(),
+            Constant::Fours(false) => include_str!("../../../../shaders/ones.wgsl").to_owned(),
         });
         let counts: Vec<(&str, u32)> = self
             .constants
             .iter()
             .filter_map(|(name, value)| match value {
                 Constant::Count(count) => Some((*name, *count)),
-                Constant::Flag(_) => None,
+                Constant::Flag(_) | Constant::Fours(_) => None,
             })
             .collect();
         constants.chain([written_out(self.shader.text(), &counts)]).collect()
@@ -235,8 +263,9 @@ pub(super) fn empty_of(other: &CubeTensor, shape: Shape) -> CubeTensor {
 pub(super) fn sum_of_parts<const D: usize>(parts: &CubeTensor, n_parts: usize, shape: [usize; D]) -> CubeTensor {
     let length: usize = shape.iter().product();
     let sum = empty_beside(parts, shape);
-    let program = Program { shader: Shader::Parts, constants: Vec::new() };
-    program.launch([workgroups_for(length), 1, 1], &[parts], &[&sum], &[n_parts, length].map(|n| n as u32));
+    let values = Values::of(length);
+    let info = [n_parts, values.n].map(|n| n as u32);
+    values.program(Shader::Parts).launch([workgroups_for(values.n), 1, 1], &[parts], &[&sum], &info);
     sum
 }
 
@@ -289,6 +318,7 @@ mod tests {
         fn programs(self) -> Vec<Program> {
             let counts = |values: &[u32]| values.iter().copied().map(Constant::Count).collect::<Vec<_>>();
             let flags = vec![Constant::Flag(false), Constant::Flag(true)];
+            let value = ("Value", vec![Constant::Fours(false), Constant::Fours(true)]);
             let choices = match self {
                 Self::Pack => vec![("BORDER", counts(&[0, 1])), ("SPREAD", counts(&[1, 2]))],
                 Self::PackWeights => vec![("TAPS", counts(&[1, 9])), ("MIRRORED", flags)],
@@ -311,11 +341,8 @@ mod tests {
                 | Self::TokenNorm
                 | Self::TokenNormBackward
                 | Self::ColumnSums
-                | Self::WinogradIn
-                | Self::WinogradGradient
-                | Self::WinogradTaps
-                | Self::Squares
-                | Self::Pixels => Vec::new(),
+                | Self::Squares => vec![value],
+                Self::WinogradIn | Self::WinogradGradient | Self::WinogradTaps | Self::Pixels => Vec::new(),
                 Self::Product => vec![
                     ("ACROSS", counts(&[8, 16, 32, 64])),
                     ("ROWS", counts(&[4, 8, 16])),
@@ -324,17 +351,24 @@ mod tests {
                     ("B_TURNED", flags.clone()),
                     ("Y_TURNED", flags.clone()),
                     ("BIAS_OF_COLUMNS", flags.clone()),
-                    ("BIAS_OF_ROWS", flags),
+                    ("BIAS_OF_ROWS", flags.clone()),
+                    ("SILU", flags.clone()),
+                    ("ONTO", flags),
                 ],
-                Self::ProductAny => {
-                    vec![("ROWS", counts(&[1, 2, 4, 8])), ("BIASED", flags), ("COLUMNS", counts(&[1, 2, 4, 8]))]
-                }
-                Self::Gelu | Self::Double => vec![("GRADIENT", flags)],
-                Self::Step => vec![("OTHERS", counts(&[0, 1, 2]))],
+                Self::ProductAny => vec![
+                    ("ROWS", counts(&[1, 2, 4, 8])),
+                    ("COLUMNS", counts(&[1, 2, 4, 8])),
+                    ("BIASED", flags.clone()),
+                    ("SILU", flags.clone()),
+                    ("ONTO", flags),
+                ],
+                Self::Gelu => vec![value, ("GRADIENT", flags)],
+                Self::Double => vec![("GRADIENT", flags)],
+                Self::Step => vec![value, ("OTHERS", counts(&[0, 1, 2]))],
                 Self::Histogram => vec![("N_BINS", counts(&[N_BINS as u32]))],
                 Self::WinogradWeights => vec![("MIRRORED", flags)],
-                Self::WinogradOut => vec![("BIASED", flags)],
-                Self::Norm | Self::NormBackward => vec![("MODULATED", flags.clone()), ("SILU", flags)],
+                Self::WinogradOut => vec![("BIASED", flags.clone()), ("ONTO", flags)],
+                Self::Norm | Self::NormBackward => vec![value, ("MODULATED", flags.clone()), ("SILU", flags)],
                 Self::NormParameters => vec![("MODULATED", flags)],
             };
             let mut programs = vec![Program { shader: self, constants: Vec::new() }];

@@ -2,18 +2,19 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Constant::Flag, Program, Shader, dims, empty_beside, empty_like, in_order, workgroups_for};
+use super::program::{
+    Constant::Flag, Program, Shader, Values, dims, empty_beside, empty_like, in_order, workgroups_for,
+};
 
-/// Tokens of a workgroup of the normalisation, and columns of one of the sums.
+/// Tokens of a workgroup of the normalisation, and columns of values of one of the sums.
 const EACH: usize = 8;
 
 /// Layer normalisation over the last dimension.
 pub(super) fn normalise(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, epsilon: f64) -> CubeTensor {
     let [x, weight, bias] = [x, weight, bias].map(in_order);
     let y = empty_like(&x);
-    let (n_tokens, info) = norm_info(&x, &weight, epsilon);
-    let program = Program { shader: Shader::TokenNorm, constants: Vec::new() };
-    program.launch([n_tokens.div_ceil(EACH), 1, 1], &[&x, &weight, &bias], &[&y], &info);
+    let (n_tokens, token, info) = norm_info(&x, &weight, epsilon);
+    token.program(Shader::TokenNorm).launch([n_tokens.div_ceil(EACH), 1, 1], &[&x, &weight, &bias], &[&y], &info);
     y
 }
 
@@ -21,24 +22,31 @@ pub(super) fn normalise(x: CubeTensor, weight: CubeTensor, bias: CubeTensor, eps
 pub(super) fn normalise_backward(x: CubeTensor, weight: CubeTensor, epsilon: f64, dy: CubeTensor) -> [CubeTensor; 3] {
     let [x, weight, dy] = [x, weight, dy].map(in_order);
     let [dx, shares] = [(); 2].map(|()| empty_like(&x));
-    let (n_tokens, info) = norm_info(&x, &weight, epsilon);
-    let program = Program { shader: Shader::TokenNormBackward, constants: Vec::new() };
-    program.launch([n_tokens.div_ceil(EACH), 1, 1], &[&x, &weight, &dy], &[&dx, &shares], &info);
+    let (n_tokens, token, info) = norm_info(&x, &weight, epsilon);
+    token.program(Shader::TokenNormBackward).launch(
+        [n_tokens.div_ceil(EACH), 1, 1],
+        &[&x, &weight, &dy],
+        &[&dx, &shares],
+        &info,
+    );
     let [width] = dims(&weight);
     [dx, column_sums(&shares, n_tokens, width), column_sums(&dy, n_tokens, width)]
 }
 
-fn norm_info(x: &CubeTensor, weight: &CubeTensor, epsilon: f64) -> (usize, [u32; 3]) {
+/// The number of tokens, a token, and what the shaders are told of both.
+fn norm_info(x: &CubeTensor, weight: &CubeTensor, epsilon: f64) -> (usize, Values, [u32; 3]) {
     let [width] = dims(weight);
     let n_tokens = x.meta.shape().num_elements() / width;
-    (n_tokens, [n_tokens as u32, width as u32, (epsilon as f32).to_bits()])
+    let token = Values::of(width);
+    (n_tokens, token, [n_tokens as u32, token.n as u32, (epsilon as f32).to_bits()])
 }
 
 /// The sum of each column of a matrix, row after row.
 pub(super) fn column_sums(x: &CubeTensor, rows: usize, columns: usize) -> CubeTensor {
     let sums = empty_beside(x, [columns]);
-    let program = Program { shader: Shader::ColumnSums, constants: Vec::new() };
-    program.launch([columns.div_ceil(EACH), 1, 1], &[x], &[&sums], &[rows, columns].map(|n| n as u32));
+    let row = Values::of(columns);
+    let info = [rows, row.n].map(|n| n as u32);
+    row.program(Shader::ColumnSums).launch([row.n.div_ceil(EACH), 1, 1], &[x], &[&sums], &info);
     sums
 }
 
@@ -55,10 +63,11 @@ pub(super) fn gelu_backward(x: CubeTensor, dy: CubeTensor) -> CubeTensor {
 }
 
 fn launch_gelu(x: &CubeTensor, dy: Option<&CubeTensor>) -> CubeTensor {
-    let length = x.meta.shape().num_elements();
+    let values = Values::of(x.meta.shape().num_elements());
     let result = empty_like(x);
-    let program = Program { shader: Shader::Gelu, constants: vec![("GRADIENT", Flag(dy.is_some()))] };
-    program.launch([workgroups_for(length), 1, 1], &[x, dy.unwrap_or(x)], &[&result], &[length as u32]);
+    let constants = vec![values.constant(), ("GRADIENT", Flag(dy.is_some()))];
+    let program = Program { shader: Shader::Gelu, constants };
+    program.launch([workgroups_for(values.n), 1, 1], &[x, dy.unwrap_or(x)], &[&result], &[values.n as u32]);
     result
 }
 

@@ -2,7 +2,7 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::program::{Program, Shader, dims, empty_beside, empty_like, in_order, workgroups_for};
+use super::program::{Shader, Values, dims, empty_beside, empty_like, in_order, workgroups_for};
 
 /// The numbers of one step of Adam, in the order of the shader.
 #[derive(Debug, Clone, Copy)]
@@ -12,36 +12,38 @@ pub(in crate::kernels) struct AdamNumbers {
     pub beta_2: f32,
     pub rate: f32,
     pub epsilon: f32,
+    pub decay: f32,
+    pub rest: f32,
 }
 
-/// The next weight and moments; all tensors are flat.
+/// The next weight, moments and average; all tensors are flat.
 pub(super) fn adam(
     weight: CubeTensor,
     gradient: CubeTensor,
-    moments: [CubeTensor; 2],
+    kept: [CubeTensor; 3],
     numbers: AdamNumbers,
-) -> [CubeTensor; 3] {
+) -> [CubeTensor; 4] {
     let [length] = dims(&weight);
     let [weight, gradient] = [weight, gradient].map(in_order);
-    let [first, second] = moments.map(in_order);
-    let next = [(); 3].map(|()| empty_beside(&weight, [length]));
-    let AdamNumbers { shorten, beta_1, beta_2, rate, epsilon } = numbers;
-    let [shorten, beta_1, beta_2, rate, epsilon] = [shorten, beta_1, beta_2, rate, epsilon].map(f32::to_bits);
-    let info = [length as u32, shorten, beta_1, beta_2, rate, epsilon];
-    let program = Program { shader: Shader::Adam, constants: Vec::new() };
-    let count = [workgroups_for(length), 1, 1];
-    program.launch(count, &[&weight, &gradient, &first, &second], &next.each_ref(), &info);
-    next
+    // Moments and average are changed where they lie, if nobody else looks at them.
+    let [first, second, average] = kept.map(in_order).map(|kept| if kept.can_mut() { kept } else { kept.copy() });
+    let next = empty_beside(&weight, [length]);
+    let AdamNumbers { shorten, beta_1, beta_2, rate, epsilon, decay, rest } = numbers;
+    let numbers = [shorten, beta_1, beta_2, rate, epsilon, decay, rest].map(f32::to_bits);
+    let values = Values::of(length);
+    let info = [&[values.n as u32], &numbers[..]].concat();
+    let outputs = [&next, &first, &second, &average];
+    values.program(Shader::Adam).launch([workgroups_for(values.n), 1, 1], &[&weight, &gradient], &outputs, &info);
+    [next, first, second, average]
 }
 
 /// `a·x + b·y`.
 pub(super) fn mix(x: CubeTensor, y: CubeTensor, a: f32, b: f32) -> CubeTensor {
-    let length = x.meta.shape().num_elements();
+    let values = Values::of(x.meta.shape().num_elements());
     let [x, y] = [x, y].map(in_order);
     let sum = empty_like(&x);
-    let program = Program { shader: Shader::Mix, constants: Vec::new() };
-    let count = [workgroups_for(length), 1, 1];
-    program.launch(count, &[&x, &y], &[&sum], &[length as u32, a.to_bits(), b.to_bits()]);
+    let info = [values.n as u32, a.to_bits(), b.to_bits()];
+    values.program(Shader::Mix).launch([workgroups_for(values.n), 1, 1], &[&x, &y], &[&sum], &info);
     sum
 }
 
@@ -50,7 +52,7 @@ pub(super) fn add_squares(sums: CubeTensor, x: CubeTensor) -> CubeTensor {
     let [sums, x] = [sums, x].map(in_order);
     let [n_sums] = dims(&sums);
     let next = empty_like(&sums);
-    let program = Program { shader: Shader::Squares, constants: Vec::new() };
-    program.launch([n_sums, 1, 1], &[&sums, &x], &[&next], &[x.meta.shape().num_elements() as u32]);
+    let values = Values::of(x.meta.shape().num_elements());
+    values.program(Shader::Squares).launch([n_sums, 1, 1], &[&sums, &x], &[&next], &[values.n as u32]);
     next
 }

@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::{
     conv::Weights,
     kept::made_once,
-    product::{Bias, Fours, Product},
+    product::{Finish, Fours, Onto, Product},
     program::{Constant::Flag, N_INVOCATIONS, Program, Shader, dims, empty_beside, in_order},
 };
 
@@ -70,8 +70,14 @@ pub(super) fn fits(x: &CubeTensor, [from, to]: [usize; 2], size: usize, stride: 
         && numbers * size_of::<f32>() <= MOST_BYTES
 }
 
-/// `x ∗ weight + bias`, of the size of `x`.
-pub(super) fn convolve(weights: &Weights, weight: CubeTensor, x: CubeTensor, bias: Option<&CubeTensor>) -> CubeTensor {
+/// `x ∗ weight + bias`, added to what is given, of the size of `x`.
+pub(super) fn convolve(
+    weights: &Weights,
+    weight: CubeTensor,
+    x: CubeTensor,
+    bias: Option<&CubeTensor>,
+    onto: Option<Onto<'_>>,
+) -> CubeTensor {
     let x = in_order(x);
     let &Weights { from, to, .. } = weights;
     let tiles = Tiles::of(&x);
@@ -91,12 +97,15 @@ pub(super) fn convolve(weights: &Weights, weight: CubeTensor, x: CubeTensor, bia
         is_turned: true,
     };
     let product = Product { examples: NUMBERS, heads: 1, rows: to_filled, inner: from, columns: tiles.n, factor: 1.0 };
-    product.launch_fours([of_weights, Tiles::channels(&given), Tiles::channels(&made)], Bias::None);
+    product.launch_fours([of_weights, Tiles::channels(&given), Tiles::channels(&made)], Finish::NONE);
 
     let y = empty_beside(&x, [batch, to, height, width]);
-    let program = Program { shader: Shader::WinogradOut, constants: vec![("BIASED", Flag(bias.is_some()))] };
-    // A shader without a bias does not read it.
-    program.launch(tiles.count(to), &[&made, bias.unwrap_or(&made)], &[&y], &tiles.info(to));
+    let constants = vec![("BIASED", Flag(bias.is_some())), ("ONTO", Flag(onto.is_some()))];
+    // A shader that adds nothing does not read what could be added.
+    let inputs = [&made, bias.unwrap_or(&made), onto.map_or(&made, |onto| onto.tensor)];
+    let scale = onto.map_or(1.0, |onto| onto.scale).to_bits();
+    let info = [&tiles.info(to)[..], &[scale]].concat();
+    Program { shader: Shader::WinogradOut, constants }.launch(tiles.count(to), &inputs, &[&y], &info);
     y
 }
 
@@ -131,7 +140,7 @@ pub(super) fn w_backward(x: CubeTensor, [to, from, ..]: [usize; 4], dy: CubeTens
     let slopes = Fours { row: slopes.column, column: slopes.row, is_turned: false, ..slopes };
     let product =
         Product { examples: NUMBERS, heads: 1, rows: from_filled, inner: tiles.n, columns: to_filled, factor: 1.0 };
-    product.launch_fours([Tiles::channels(&given), slopes, result], Bias::None);
+    product.launch_fours([Tiles::channels(&given), slopes, result], Finish::NONE);
 
     let dw = empty_beside(&x, [to, from, 3, 3]);
     let program = Program { shader: Shader::WinogradTaps, constants: Vec::new() };

@@ -10,7 +10,7 @@ use burn::{
 };
 
 use crate::{
-    kernels::{attention, gelu, layer_norm, linear},
+    kernels::{attention, gelu, layer_norm, linear, linear_onto},
     model::layers::Init,
 };
 
@@ -65,11 +65,12 @@ impl Attention {
         Seen { keys: linear(&self.key, x.clone()), values: linear(&self.value, x) }
     }
 
+    /// What each head found, before `output` mixes it.
+    ///
     /// # Shapes
     /// - `x` and output: `[b, n, width]`; `hidden`: `[n, n of seen]`, true where nothing is seen
-    pub fn forward(&self, x: Tensor<3>, seen: Seen, hidden: Option<Tensor<2, Bool>>) -> Tensor<3> {
-        let query = linear(&self.query, x);
-        linear(&self.output, attention(query, seen.keys, seen.values, self.n_heads, hidden))
+    pub fn found(&self, x: Tensor<3>, seen: Seen, hidden: Option<Tensor<2, Bool>>) -> Tensor<3> {
+        attention(linear(&self.query, x), seen.keys, seen.values, self.n_heads, hidden)
     }
 }
 
@@ -131,10 +132,16 @@ impl Layer {
             None => own,
             Some(before) => before.and(own),
         };
-        let x = x + self.dropout.forward(self.to_tokens.forward(normed, tokens.clone(), hidden));
-        let mixed = self.to_picture.forward(layer_norm(&self.norm_2, x.clone()), picture, None);
-        let x = x + self.dropout.forward(mixed);
-        let mixed = linear(&self.narrow, gelu(linear(&self.widen, layer_norm(&self.norm_3, x.clone()))));
-        (x + self.dropout.forward(mixed), tokens)
+        let found = self.to_tokens.found(normed, tokens.clone(), hidden);
+        let x = self.add(x, &self.to_tokens.output, found);
+        let found = self.to_picture.found(layer_norm(&self.norm_2, x.clone()), picture, None);
+        let x = self.add(x, &self.to_picture.output, found);
+        let wide = gelu(linear(&self.widen, layer_norm(&self.norm_3, x.clone())));
+        (self.add(x, &self.narrow, wide), tokens)
+    }
+
+    /// `x` and what a layer makes of `more`, some of which is dropped in training.
+    fn add(&self, x: Tensor<3>, layer: &Linear, more: Tensor<3>) -> Tensor<3> {
+        if more.is_autodiff() { x + self.dropout.forward(linear(layer, more)) } else { linear_onto(x, layer, more) }
     }
 }

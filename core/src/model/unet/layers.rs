@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     kernels::{
-        attention_to_pixels, conv2d, group_norm, group_norm_modulated_silu, group_norm_silu, linear, sum_scaled,
+        attention_to_pixels, conv2d, conv2d_onto, group_norm, group_norm_modulated_silu, group_norm_silu, linear,
     },
     model::layers::Init,
 };
@@ -47,12 +47,11 @@ impl ResidualBlock {
     pub fn forward(&self, x: Tensor<4>, time: Tensor<2>) -> Tensor<4> {
         let hidden = conv2d(&self.conv_1, group_norm_silu(&self.norm_1, x.clone()));
         let hidden = group_norm_modulated_silu(&self.norm_2, hidden, linear(&self.time, time));
-        let hidden = conv2d(&self.conv_2, self.dropout.forward(hidden));
         let x = match &self.shortcut {
             Some(shortcut) => conv2d(shortcut, x),
             None => x,
         };
-        sum_scaled(x, hidden, RESIDUAL_SCALE)
+        conv2d_onto(x, &self.conv_2, self.dropout.forward(hidden), RESIDUAL_SCALE)
     }
 }
 
@@ -80,6 +79,6 @@ impl Attention {
     pub fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         let projected = conv2d(&self.query_key_value, group_norm(&self.norm, x.clone()));
         let mixed = attention_to_pixels(projected, self.n_heads);
-        sum_scaled(x, conv2d(&self.output, mixed), RESIDUAL_SCALE)
+        conv2d_onto(x, &self.output, mixed, RESIDUAL_SCALE)
     }
 }
