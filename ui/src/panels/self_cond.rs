@@ -166,14 +166,16 @@ impl SelfCond {
         self.below_ui(ui, now);
     }
 
-    /// The two diagrams, and the quality of all four.
+    /// The two diagrams, and the quality of all four: beside each other, or, where there is no room for that, below.
     fn below_ui(&mut self, ui: &mut Ui, now: Moment) {
         let gap = ui.spacing().item_spacing.x;
         let height = (ui.available_height() - 50.0).clamp(DIAGRAM, 2.0 * DIAGRAM);
-        let third = ((ui.available_width() + gap) / 3.0 - gap).max(200.0);
+        let is_narrow = controls::is_narrow(ui);
+        let per_row = if is_narrow { 1.0 } else { 3.0 };
+        let width = ((ui.available_width() + gap) / per_row - gap).max(200.0);
         let [off, previous, ..] = self.wanted.strategies();
         let mut chosen = None;
-        ui.horizontal_top(|ui| {
+        let parts = |ui: &mut Ui| {
             for (strategy, title, hint) in [
                 (
                     off,
@@ -187,15 +189,15 @@ impl SelfCond {
                 ),
             ] {
                 ui.vertical(|ui| {
-                    ui.set_width(third);
+                    ui.set_width(width);
                     ui.label(title).on_hover_text(hint);
-                    let diagram = figure2::ui(ui, strategy, now, vec2(third, height.min(150.0)));
+                    let diagram = figure2::ui(ui, strategy, now, vec2(width, height.min(150.0)));
                     controls::name(&diagram, &format!("Diagram of step {}. {title}", now.step + 1));
                     diagram.on_hover_text(hint);
                 });
             }
             ui.vertical(|ui| {
-                ui.set_width(third);
+                ui.set_width(width);
                 let strategies = self.wanted.strategies();
                 let series: Vec<Series<'_>> = self
                     .columns
@@ -211,7 +213,12 @@ impl SelfCond {
                 let n_steps = self.wanted.settings.n_steps;
                 chosen = quality::ui(ui, "quality of four", &series, now.step, n_steps, height);
             });
-        });
+        };
+        if is_narrow {
+            ui.vertical(parts);
+        } else {
+            ui.horizontal_top(parts);
+        }
         if let Some(step) = chosen {
             self.player.go_to(step);
         }

@@ -149,21 +149,20 @@ impl TimeDifference {
 
     fn slider_part_ui(&mut self, ui: &mut Ui, session: &mut Session) {
         let is_narrow = controls::is_narrow(ui);
-        let side =
-            if is_narrow { ui.available_width().min(300.0) } else { (0.27 * ui.available_width()).clamp(160.0, 300.0) };
+        let room = ui.available_width();
+        let side = if is_narrow { 0.5 * (room - ui.spacing().item_spacing.x) } else { (0.27 * room).max(160.0) };
+        let side = side.min(300.0);
         let Self { settings, with_td, without, views: [with_view, without_view], .. } = self;
         let with_name = format!("With td = {}", settings.td);
-        let without_name = "Without, the same noise";
-        if is_narrow {
-            pictures_ui(ui, &with_name, with_td, with_view, side, session);
-            pictures_ui(ui, without_name, without, without_view, side, session);
-            explanation_ui(ui, settings, with_td, without);
-        } else {
-            ui.horizontal_top(|ui| {
-                ui.vertical(|ui| pictures_ui(ui, &with_name, with_td, with_view, side, session));
-                ui.vertical(|ui| pictures_ui(ui, without_name, without, without_view, side, session));
+        ui.horizontal_top(|ui| {
+            ui.vertical(|ui| pictures_ui(ui, &with_name, with_td, with_view, side, session));
+            ui.vertical(|ui| pictures_ui(ui, "Without, the same noise", without, without_view, side, session));
+            if !is_narrow {
                 ui.vertical(|ui| explanation_ui(ui, settings, with_td, without));
-            });
+            }
+        });
+        if is_narrow {
+            explanation_ui(ui, settings, with_td, without);
         }
     }
 }
@@ -198,7 +197,7 @@ fn pictures_ui(ui: &mut Ui, name: &str, track: &mut Track, view: &mut SheetView,
         }
         view.show(ui, name, &frame.x_pred.pictures, side);
     });
-    ui.horizontal(|ui| {
+    ui.horizontal_wrapped(|ui| {
         if track.phase() == Phase::Complete {
             ui.label(result_text(&frame));
         } else {
