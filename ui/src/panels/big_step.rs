@@ -152,8 +152,11 @@ impl BigStepFigure {
         let fewest = self.parts.iter().filter_map(|part| part.told.map(|_| wrong(part))).min();
         let good = Ink::One.colour(ui);
         let (width, gap) = (ui.available_width(), ui.spacing().item_spacing.x);
-        let side = (width / (self.n_parts() + 1) as f32 - gap).clamp(SIDES[0], SIDES[1]);
-        let n_columns = ((width / (side + gap)) as usize).max(1);
+        // In as few rows as the smallest pictures allow, and as evenly.
+        let n = self.n_parts() + 1;
+        let n_rows = n.div_ceil(((width + gap) / (SIDES[0] + gap)).max(1.0) as usize);
+        let n_columns = n.div_ceil(n_rows);
+        let side = ((width + gap) / n_columns as f32 - gap).min(SIDES[1]);
         let mut cells = columns.into_iter().zip(&mut self.views).enumerate().peekable();
         while cells.peek().is_some() {
             ui.horizontal_top(|ui| {

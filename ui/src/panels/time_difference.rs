@@ -22,6 +22,9 @@ use crate::{
 const N_STEPS: usize = 8;
 const TD: f64 = 2.0;
 
+/// From this width on, the figure of one big step stands beside the grid.
+const WIDE: f32 = 1400.0;
+
 /// Settings on the left; pictures, grid and figure on the right.
 pub(crate) struct TimeDifference {
     settings: Settings,
@@ -86,12 +89,16 @@ impl Pane for TimeDifference {
                 ScrollArea::vertical().id_salt("time difference").auto_shrink(false).show(ui, |ui| {
                     panel.slider_part_ui(ui, session);
                     ui.separator();
-                    let chosen = panel.sweep.ui(ui, &panel.settings, panel.seed, session);
-                    if let Some((n_steps, td)) = chosen {
-                        panel.settings = Settings { n_steps, td, ..panel.settings };
+                    if ui.available_width() < WIDE {
+                        panel.sweep_ui(ui, session);
+                        ui.separator();
+                        panel.big_step.ui(ui, &panel.settings, panel.seed, session);
+                    } else {
+                        ui.columns_const(|[left, right]| {
+                            panel.sweep_ui(left, session);
+                            panel.big_step.ui(right, &panel.settings, panel.seed, session);
+                        });
                     }
-                    ui.separator();
-                    panel.big_step.ui(ui, &panel.settings, panel.seed, session);
                 });
             });
         });
@@ -145,6 +152,12 @@ impl TimeDifference {
         controls::self_cond(ui, &mut settings.self_cond);
         controls::seed(ui, &mut self.seed);
         ui.add_space(8.0);
+    }
+
+    fn sweep_ui(&mut self, ui: &mut Ui, session: &mut Session) {
+        if let Some((n_steps, td)) = self.sweep.ui(ui, &self.settings, self.seed, session) {
+            self.settings = Settings { n_steps, td, ..self.settings };
+        }
     }
 
     fn slider_part_ui(&mut self, ui: &mut Ui, session: &mut Session) {
