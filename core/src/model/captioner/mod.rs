@@ -11,6 +11,8 @@ mod eye;
 mod transformer;
 mod view;
 
+use std::borrow::Cow;
+
 use burn::{
     module::{Module, Param},
     nn::{LayerNorm, Linear},
@@ -380,15 +382,8 @@ impl Captioner {
         // [b, 2n, length] → [b, length, width]
         let x = linear(bits, Tensor::cat(vec![x_t, x_pred], 1).swap_dims(1, 2));
         let mut x = x + layers.positions.val().unsqueeze::<3>() + time.unsqueeze_dim::<3>(1);
-        let made;
-        let seen = match picture.layers() {
-            Some(seen) => seen,
-            None => {
-                made = self.picture_of_layers(picture.tokens());
-                &made
-            }
-        };
-        for (layer, seen) in layers.layers.iter().zip(seen) {
+        let seen = picture.layers().map_or_else(|| self.picture_of_layers(picture.tokens()).into(), Cow::from);
+        for (layer, seen) in layers.layers.iter().zip(seen.as_ref()) {
             x = layer.forward(x, None, seen.clone(), None).0;
         }
         self.finish(x)
