@@ -6,7 +6,7 @@ use std::io::Write as _;
 use bit_diffusion::{
     kernels::{
         Learner, Learning, MOST_OTHERS, TOKEN_EPSILON, attention, attention_to_pixels, conv2d, conv2d_onto, double,
-        finish_step, gelu, group_norm, group_norm_modulated_silu, group_norm_silu, histogram, layer_norm, linear,
+        finish_step, gelu, group_norm, group_norm_modulated_silu, group_norm_silu, histogram, join, layer_norm, linear,
         linear_onto, linear_silu, sum_of_squares, sum_scaled, with_twins,
     },
     metrics::bits::{Histogram, N_BINS},
@@ -222,6 +222,11 @@ fn layers_with_what_follows(device: &Device) {
         for ((ours, twin), what) in run().into_iter().zip(with_twins(run)).zip(["and SiLU", "and a sum"]) {
             assert_close(ours, twin, &format!("{batch}×{n}: {from} → {to} {what}"));
         }
+    }
+    for [batch, c, d, n] in [[3, 4, 6, 8], [2, 3, 5, 7], [1, 8, 3, 1]] {
+        let draw = |seed, channels| Rng::new(seed).normal_tensor([batch, channels, n], device);
+        let run = || join(draw(1, c), draw(2, d));
+        assert_close(run(), with_twins(run), &format!("{batch} × {c} and {d} channels of {n}"));
     }
     let cases =
         [([2, 16, 20, 8, 12], 3, 1), ([2, 8, 12, 4, 6], 1, 1), ([1, 3, 5, 3, 3], 1, 1), ([2, 5, 9, 6, 7], 3, 2)];

@@ -1,4 +1,4 @@
-//! Layers together with what follows them: on a graphics card in one launch where nobody learns from it, elsewhere one after the other.
+//! Layers together with what follows them, and tensors joined: on a graphics card in one launch where nobody learns from it, elsewhere one after the other.
 //!
 //! Deliberately absent: gradients. Where they are wanted, the parts have their own.
 
@@ -17,6 +17,18 @@ use super::{
 /// Whether one launch can do it.
 fn at_once<const D: usize>(x: &Tensor<D>) -> bool {
     !x.is_autodiff() && gpu::has(x)
+}
+
+/// The channels of both.
+///
+/// # Shapes
+/// - `first`: `[b, c, …]`; `second`: `[b, d, …]`; output: `[b, c + d, …]`
+#[must_use]
+pub fn join<const D: usize>(first: Tensor<D>, second: Tensor<D>) -> Tensor<D> {
+    if !at_once(&first) {
+        return Tensor::cat(vec![first, second], 1);
+    }
+    Tensor::from_dispatch(Dispatch::gpu_join(first.into_dispatch(), second.into_dispatch()))
 }
 
 /// `SiLU(x·weight + bias)`.

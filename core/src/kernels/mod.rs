@@ -13,7 +13,7 @@
 //! | `tokens`, `planes` | what happens to each token, and to each plane of pixels |
 //! | `adam` | a step of training, for each weight |
 //! | `step` | the end of a sampler's step |
-//! | `fused` | layers with what follows them |
+//! | `fused` | layers with what follows them, joined tensors |
 //! | `histogram` | how analog bits are spread, without reading them back |
 //! | `exp`, `vectors` | functions and loops in vectors |
 //! | `gpu` | all of these in WGSL, and pictures for a screen that never leave the card |
@@ -52,7 +52,7 @@ use burn::{
 pub use self::adam::{Learner, Learning, sum_of_squares};
 use self::{extension::KernelOps, norm::Activation};
 pub use self::{
-    fused::{conv2d_onto, linear_onto, linear_silu},
+    fused::{conv2d_onto, join, linear_onto, linear_silu},
     histogram::histogram,
     layers::{TOKEN_EPSILON, attention, attention_to_pixels, double, gelu, layer_norm, linear, sum_scaled},
     step::{MOST_OTHERS, finish_step},

@@ -18,7 +18,7 @@ use super::{
     norm::{Activation, Given, Norm},
     product::{Onto, connect},
     program::{dims, in_order},
-    step,
+    step, tokens,
     update::{self, AdamNumbers},
 };
 use crate::kernels::step::StepNumbers;
@@ -72,6 +72,9 @@ pub(in crate::kernels) trait GpuUpdates: Backend {
         scale: f32,
     ) -> FloatTensor<Self>;
 
+    /// The channels of both, `[b, c + d, …]`.
+    fn gpu_join(first: FloatTensor<Self>, second: FloatTensor<Self>) -> FloatTensor<Self>;
+
     /// How many numbers fall into each of `n_bins` between ±`limit`, and last, how many into none.
     fn gpu_histogram(x: FloatTensor<Self>, n_bins: usize, limit: f32) -> FloatTensor<Self>;
 }
@@ -124,6 +127,10 @@ impl GpuUpdates for Cube {
     ) -> CubeTensor {
         let onto = in_order(onto);
         conv::forward_onto(x, weight, bias, stride, Some(Onto { tensor: &onto, scale }))
+    }
+
+    fn gpu_join(first: CubeTensor, second: CubeTensor) -> CubeTensor {
+        tokens::join(first, second)
     }
 
     fn gpu_histogram(x: CubeTensor, n_bins: usize, limit: f32) -> CubeTensor {

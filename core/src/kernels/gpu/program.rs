@@ -63,6 +63,8 @@ pub(super) enum Shader {
     Gelu,
     /// Twice the width and height, and its gradient.
     Double,
+    /// Channels of two tensors.
+    Join,
     /// The end of a sampler's step.
     Step,
     /// Counts of numbers, in parts.
@@ -106,6 +108,7 @@ impl Shader {
             Self::ColumnSums => include_str!("../../../../shaders/column_sums.wgsl"),
             Self::Gelu => include_str!("../../../../shaders/gelu.wgsl"),
             Self::Double => include_str!("../../../../shaders/double.wgsl"),
+            Self::Join => include_str!("../../../../shaders/join.wgsl"),
             Self::Step => include_str!("../../../../shaders/step.wgsl"),
             Self::Histogram => include_str!("../../../../shaders/histogram.wgsl"),
             Self::WinogradIn => include_str!("../../../../shaders/winograd_in.wgsl"),
@@ -137,8 +140,14 @@ pub(super) struct Values {
 
 impl Values {
     pub fn of(length: usize) -> Self {
-        let is_in_fours = length.is_multiple_of(4);
-        Self { n: if is_in_fours { length / 4 } else { length }, is_in_fours }
+        let mut values = Self { n: length, is_in_fours: length.is_multiple_of(4) };
+        values.n = values.count(length);
+        values
+    }
+
+    /// How many values so many other numbers are, that come in fours if these do.
+    pub fn count(self, length: usize) -> usize {
+        if self.is_in_fours { length / 4 } else { length }
     }
 
     /// What stands above the shader.
@@ -282,7 +291,7 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     impl Shader {
-        const ALL: [Self; 29] = [
+        const ALL: [Self; 30] = [
             Self::Pack,
             Self::PackWeights,
             Self::Conv,
@@ -303,6 +312,7 @@ mod tests {
             Self::ColumnSums,
             Self::Gelu,
             Self::Double,
+            Self::Join,
             Self::Step,
             Self::Histogram,
             Self::WinogradIn,
@@ -341,6 +351,7 @@ mod tests {
                 | Self::TokenNorm
                 | Self::TokenNormBackward
                 | Self::ColumnSums
+                | Self::Join
                 | Self::Squares => vec![value],
                 Self::WinogradIn | Self::WinogradGradient | Self::WinogradTaps | Self::Pixels => Vec::new(),
                 Self::Product => vec![

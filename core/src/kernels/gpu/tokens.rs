@@ -3,7 +3,7 @@
 use burn_cubecl::tensor::CubeTensor;
 
 use super::program::{
-    Constant::Flag, Program, Shader, Values, dims, empty_beside, empty_like, in_order, workgroups_for,
+    Constant::Flag, Program, Shader, Values, dims, empty_beside, empty_like, empty_of, in_order, workgroups_for,
 };
 
 /// Tokens of a workgroup of the normalisation, and columns of values of one of the sums.
@@ -69,6 +69,23 @@ fn launch_gelu(x: &CubeTensor, dy: Option<&CubeTensor>) -> CubeTensor {
     let program = Program { shader: Shader::Gelu, constants };
     program.launch([workgroups_for(values.n), 1, 1], &[x, dy.unwrap_or(x)], &[&result], &[values.n as u32]);
     result
+}
+
+/// The channels of both, `[b, c + d, …]`.
+pub(super) fn join(first: CubeTensor, second: CubeTensor) -> CubeTensor {
+    let [first, second] = [first, second].map(in_order);
+    let mut shape = first.meta.shape().clone();
+    let batch = shape[0];
+    shape[1] += second.meta.shape()[1];
+    let joined = empty_of(&first, shape);
+    let lengths = [&first, &second].map(|tensor| tensor.meta.shape().num_elements() / batch);
+    // In fours if both come so.
+    let values = Values::of(lengths[0] | lengths[1]);
+    let [a, b] = lengths.map(|length| values.count(length));
+    let n = batch * (a + b);
+    let info = [n, a, b].map(|n| n as u32);
+    values.program(Shader::Join).launch([workgroups_for(n), 1, 1], &[&first, &second], &[&joined], &info);
+    joined
 }
 
 /// Twice the width and height, each pixel four times.

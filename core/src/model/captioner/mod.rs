@@ -39,7 +39,7 @@ use crate::{
     Error,
     bits::{Codec, Encoding},
     error::check_number,
-    kernels::{layer_norm, linear, on_the_cores},
+    kernels::{join, layer_norm, linear, on_the_cores},
     objective::{Loss, Objective, Prediction},
     rng::Rng,
     text::Vocabulary,
@@ -380,7 +380,7 @@ impl Captioner {
         };
         let time = time.forward(gamma, &[], &x_t.device());
         // [b, 2n, length] → [b, length, width]
-        let x = linear(bits, Tensor::cat(vec![x_t, x_pred], 1).swap_dims(1, 2));
+        let x = linear(bits, join(x_t, x_pred).swap_dims(1, 2));
         let mut x = x + layers.positions.val().unsqueeze::<3>() + time.unsqueeze_dim::<3>(1);
         let seen = picture.layers().map_or_else(|| self.picture_of_layers(picture.tokens()).into(), Cow::from);
         for (layer, seen) in layers.layers.iter().zip(seen.as_ref()) {

@@ -23,7 +23,7 @@ use crate::{
     bits::{Codec, Encoding},
     data::Picture,
     error::check_number,
-    kernels::{conv2d, double, group_norm, group_norm_silu, on_the_cores},
+    kernels::{conv2d, double, group_norm, group_norm_silu, join, on_the_cores},
     objective::{Loss, Objective, Prediction},
     rng::Rng,
 };
@@ -348,7 +348,7 @@ impl UNet {
         };
         let layers = &self.layers;
         let time = layers.time.forward(gamma, &classes, &device);
-        let mut x = group_norm(&layers.input_norm, conv2d(&layers.input, Tensor::cat(vec![x_t, x_pred], 1)));
+        let mut x = group_norm(&layers.input_norm, conv2d(&layers.input, join(x_t, x_pred)));
         let mut skips = vec![x.clone()];
         for stage in &layers.down {
             for Block { residual, attention } in &stage.blocks {
@@ -366,7 +366,7 @@ impl UNet {
         for stage in &layers.up {
             for Block { residual, attention } in &stage.blocks {
                 let skip = skips.pop().expect("every up block has a skip");
-                x = residual.forward(Tensor::cat(vec![x, skip], 1), time.clone());
+                x = residual.forward(join(x, skip), time.clone());
                 if let Some(attention) = attention {
                     x = attention.forward(x);
                 }
