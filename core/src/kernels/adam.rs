@@ -8,7 +8,7 @@ use burn::{
 use rayon::prelude::*;
 
 use super::{
-    gpu::{self, AdamNumbers, GpuUpdates as _},
+    gpu::{self, AdamNumbers, GpuWithoutGradients as _},
     is_on_cpu,
     vectors::in_vectors,
 };

@@ -10,7 +10,7 @@ use burn::{
 
 use super::{
     conv2d, fits,
-    gpu::{self, GpuUpdates as _},
+    gpu::{self, GpuWithoutGradients as _},
     linear, sum_scaled,
 };
 

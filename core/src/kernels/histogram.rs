@@ -2,7 +2,7 @@
 
 use burn::{backend::Dispatch, tensor::Tensor};
 
-use super::gpu::{self, GpuUpdates as _};
+use super::gpu::{self, GpuWithoutGradients as _};
 use crate::metrics::{
     MetricError,
     bits::{Histogram, N_BINS},

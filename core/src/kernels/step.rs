@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{
     extension::{tensor, values},
-    gpu::{self, GpuUpdates as _},
+    gpu::{self, GpuWithoutGradients as _},
     is_on_cpu,
     vectors::in_vectors,
 };

@@ -44,12 +44,16 @@ pub(super) fn forward_onto(
     let [batch, from, height, width] = dims(&x);
     let [to, weight_from, size, _] = dims(&weight);
     assert_eq!(from, weight_from, "the weights are for {weight_from} channels, the pictures have {from}");
+    let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
+    if let Some(onto) = onto {
+        // Shaders do not check where they read.
+        assert_eq!(dims(onto.tensor), y, "a sum is of two tensors of the same sizes");
+    }
     let taps = size * size;
     let weights = Weights { from, to, size, to_step: from * taps, from_step: taps, is_mirrored: false };
     if winograd::fits(&x, [from, to], size, stride) {
         return winograd::convolve(&weights, weight, x, Some(&in_order(bias)), onto);
     }
-    let y = [batch, to, height.div_ceil(stride), width.div_ceil(stride)];
     if size == 1
         && stride == 1
         && let Some(y) = pointwise::forward(&x, &weight, &bias, onto)

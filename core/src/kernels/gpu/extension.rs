@@ -15,17 +15,17 @@ use burn_cubecl::tensor::CubeTensor;
 
 use super::{
     conv, histogram,
-    norm::{Activation, Given, Norm},
+    norm::{Given, Norm},
     product::{Onto, connect},
     program::{dims, in_order},
     step, tokens,
     update::{self, AdamNumbers},
 };
-use crate::kernels::step::StepNumbers;
+use crate::kernels::{norm::Activation, step::StepNumbers};
 
 /// What needs no gradients: what happens to parameters and to states, and layers with what follows them where nobody learns.
 #[backend_extension(Cube)]
-pub(in crate::kernels) trait GpuUpdates: Backend {
+pub(in crate::kernels) trait GpuWithoutGradients: Backend {
     /// One step of Adam: the next weight, its moments, and its average.
     fn gpu_adam(
         weight: FloatTensor<Self>,
@@ -79,7 +79,7 @@ pub(in crate::kernels) trait GpuUpdates: Backend {
     fn gpu_histogram(x: FloatTensor<Self>, n_bins: usize, limit: f32) -> FloatTensor<Self>;
 }
 
-impl GpuUpdates for Cube {
+impl GpuWithoutGradients for Cube {
     fn gpu_adam(
         weight: CubeTensor,
         gradient: CubeTensor,

@@ -22,12 +22,11 @@ use burn_cubecl::{
 
 use super::{
     attention,
-    norm::Activation,
     product::{ConnectGradient, connect},
     program::dims,
     tokens, update,
 };
-use crate::kernels::tracked::tracked;
+use crate::kernels::{norm::Activation, tracked::tracked};
 
 /// What a graphics card can do beyond burn's own operations, besides convolutions and group normalisation.
 #[backend_extension(Cube, Autodiff)]

@@ -31,7 +31,7 @@ use burn::{
 
 pub(crate) use self::pixels::{Pixels, pixels};
 use self::{extension::GpuOps, norm::Norm};
-pub(super) use self::{extension::GpuUpdates, layer_ops::GpuLayerOps, update::AdamNumbers};
+pub(super) use self::{extension::GpuWithoutGradients, layer_ops::GpuLayerOps, update::AdamNumbers};
 use super::{TWINS, norm::Activation};
 
 /// Whether a tensor lies where the shaders can be used, and they are wanted.

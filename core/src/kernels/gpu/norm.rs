@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use super::program::{
     Constant::Flag, N_INVOCATIONS, Program, Shader, Values, dims, empty_beside, empty_like, in_order,
 };
-pub(super) use crate::kernels::norm::Activation;
+use crate::kernels::norm::Activation;
 
 /// What a normalisation is, but for its tensors.
 #[derive(Debug, Clone, Copy)]

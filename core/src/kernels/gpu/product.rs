@@ -3,13 +3,13 @@
 use burn_cubecl::tensor::CubeTensor;
 
 use super::{
-    norm::Activation,
     program::{
         Constant::{self, Count, Flag},
         N_INVOCATIONS, Program, Shader, dims, empty_beside, empty_like, empty_of, in_order,
     },
     tokens::column_sums,
 };
+use crate::kernels::norm::Activation;
 
 /// A workgroup of the product of any matrices: invocations along the columns, and along the rows.
 const WORKGROUP: [usize; 2] = [16, 4];
@@ -284,6 +284,10 @@ pub(super) fn connect(
     shape[last] = to;
     let y = empty_of(&x, shape);
     let [a, b, result] = [(&x, from), (&weight, to), (&y, to)].map(|(tensor, width)| Matrices::rows(tensor, width));
+    if let Some(onto) = &onto {
+        // Shaders do not check where they read.
+        assert_eq!(onto.meta.shape(), y.meta.shape(), "a sum is of two tensors of the same sizes");
+    }
     let onto = onto.as_ref().map(|tensor| Onto { tensor, scale: 1.0 });
     let finish = Finish { bias: Bias::OfColumns(&bias), activation, onto };
     Product::one([rows, from, to]).launch(&a, &b, finish, &result);

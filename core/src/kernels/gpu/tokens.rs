@@ -76,7 +76,9 @@ pub(super) fn join(first: CubeTensor, second: CubeTensor) -> CubeTensor {
     let [first, second] = [first, second].map(in_order);
     let mut shape = first.meta.shape().clone();
     let batch = shape[0];
-    shape[1] += second.meta.shape()[1];
+    shape[1] = second.meta.shape()[1];
+    assert_eq!(&shape, second.meta.shape(), "only the numbers of channels may differ");
+    shape[1] += first.meta.shape()[1];
     let joined = empty_of(&first, shape);
     let lengths = [&first, &second].map(|tensor| tensor.meta.shape().num_elements() / batch);
     // In fours if both come so.
